@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+/*
+ * control.h - the words of a run that the target, BPF and the collector share
+ *
+ * One page (struct mt_control) for each run: in eBPF capture the value of the mmapable
+ * BPF array "control", in inline capture a memfd.  The target maps it read-write, so
+ * nothing in it is believed: the collector copies a word once, then checks it.
+ *
+ * A run's threads are numbered by slot.  Slots come in chunks of MT_CHUNK_SLOTS; the
+ * collector hands chunks to processes (wire/session.h), a process's threads claim slots
+ * in the chunks that it has mapped (wire/ring.h).  The first slots have their reference
+ * in BPF memory, the others in a memfd and capture inline.
+ *
+ * The version moves when an old shim could misread a new collector or the reverse; shim
+ * and collector of one build always meet, because the run preloads its own shim.
+ */
+#include <linux/types.h>
+
+#define MT_WIRE_VERSION 1
+#define MT_CONTROL_MAGIC 0x6b636172746d656dULL /* "memtrack" */
+
+#define MT_PAGE_BYTES 4096
+
+#define MT_CHUNK_SLOTS 8
+#define MT_CHUNKS 4096
+#define MT_SLOTS (MT_CHUNKS * MT_CHUNK_SLOTS)
+/* Slots whose reference lies in BPF memory, in eBPF capture. */
+#define MT_BPF_SLOTS 512
+
+#define MT_BUDGET_MIN_BYTES (4 * 1024)
+#define MT_BUDGET_MAX_BYTES (64 * 1024)
+#define MT_BUDGET_DEFAULT_BYTES (8 * 1024)
+
+/* How a slot's stacks are captured: mt_control.capture, mt_welcome.capture. */
+#define MT_CAPTURE_EBPF 1
+#define MT_CAPTURE_INLINE 2
+
+struct mt_control {
+	/* Set by the collector before the first hand-shake, constant after that. */
+	__u64 magic;
+	__u32 version;
+	__u32 capture; /* MT_CAPTURE_*, of the run */
+	__u64 cookie;  /* of the run; the last argument of every probe */
+	__u32 budget_bytes;
+	__u32 spare0;
+
+	/* 1 while the run records.  Set and cleared by the collector only; a shim that
+	 * reads 0 does nothing. */
+	__u32 enabled;
+	__u32 spare1;
+
+	/* The number of the next process: taken by fetch-and-add, by the collector for a
+	 * process that shakes hands, by the shim for a fork's child. */
+	__u64 next_process;
+
+	/* Pressure latch, DESIGN 4.7: 0, or the episode.  Whoever moves it from 0 to the
+	 * episode by compare-and-swap writes the three words behind it; only the
+	 * collector moves it back. */
+	__u64 latch;
+	__u64 latch_time_ns;
+	__u64 latch_ring;
+	__u64 latch_slot;
+
+	/* Counters of loss and trouble; fetch-and-add by whoever it happens to.  The
+	 * collector adds them up at the end of the run; each that is not 0 is said. */
+	__u64 lost_events;     /* appends given up (the collector was gone) */
+	__u64 lost_stacks;     /* events that were sent without their stack */
+	__u64 refused_probes;  /* BPF: wrong owner, cookie or window */
+	__u64 busy_probes;     /* BPF: two threads met in one slot */
+	__u64 full_probes;     /* BPF: the stack ring had no room; the shim probes again */
+	__u64 faulted_probes;  /* BPF: a stack page could not be read */
+	__u64 unserved_threads; /* threads that found no slot */
+
+	__u8 spare2[MT_PAGE_BYTES - 17 * 8];
+};
+
+_Static_assert(sizeof(struct mt_control) == MT_PAGE_BYTES, "struct mt_control changed size");

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+/*
+ * reference.h - what a slot remembers of its last emitted window
+ *
+ * Slots below MT_BPF_SLOTS of an eBPF run: a value of the mmapable BPF array
+ * "references"; written by BPF (resync_asked and forgotten dictionary entries: by the
+ * collector), mapped PROT_READ by the target.  All other slots: a memfd; written by the
+ * shim, mapped read-write.
+ *
+ *   [0, 4096)       struct mt_reference
+ *   [4096, 12288)   dictionary: u64[MT_DICTIONARY]
+ *   [12288, ...)    words: u64[budget_bytes / 8]
+ *   then, in the memfd only: struct mt_scratch with its output, on a page of its own
+ *
+ * Room for learned stacks (DESIGN section 11) is a further area whose offset and stride
+ * come in the hand-shake (struct mt_welcome), 0 for now.
+ *
+ * A window is [start, end): start is where the entry stub pushed its registers, end is at
+ * most align_down(start, 512) + budget, and at most the stack's bound.  A group is 512
+ * bytes of address space, aligned; group r of a reference (r < budget / 512) holds the
+ * words of the one address group g with g mod (budget / 512) == r that the window has.
+ * A group's range is the words of it inside the window, [lo, hi) of 0..64; 0, 0 when the
+ * window does not have it.  Words outside the range stay in the reference, count as zero
+ * in the group's digest and give no XOR word.
+ *
+ * seq is odd while the reference moves; seq / 2 counts the records that moved it, and is
+ * what events and records call "seq".
+ */
+#include <linux/types.h>
+
+#include "wire/control.h"
+
+#define MT_GROUP_BYTES 512
+#define MT_GROUP_WORDS 64
+#define MT_GROUPS_MAX (MT_BUDGET_MAX_BYTES / MT_GROUP_BYTES)
+
+#define MT_DICTIONARY 1024 /* entries; digest mod this */
+#define MT_DICTIONARY_OFFSET MT_PAGE_BYTES
+#define MT_WORDS_OFFSET (MT_DICTIONARY_OFFSET + MT_DICTIONARY * 8)
+
+/* What became of a slot's last probe: mt_reference.status. */
+#define MT_PROBE_NONE 0
+#define MT_PROBE_SENT 1	      /* a record is on the ring, the reference has moved */
+#define MT_PROBE_REGISTERED 2 /* the registration probe was seen */
+#define MT_PROBE_FULL 3	      /* no room on the ring: wait for the consumer, probe again */
+#define MT_PROBE_FAULT 4      /* a page was not present: touch the window, probe again */
+#define MT_PROBE_REFUSED 5    /* not the owner, or not a window */
+#define MT_PROBE_BUSY 6	      /* another thread was in this slot */
+
+struct mt_reference {
+	__u64 seq;
+	__u64 digest; /* of the window that was emitted last; 0: none, the next is a key frame */
+	__u64 sum;    /* of the groups' parts of the digest, wire/digest.h */
+	__u64 start;  /* of that window */
+	__u64 end;
+	__u32 epoch;	  /* of the process's mappings, as the shim counts its dlclose()s */
+	__u32 generation; /* claims of the slot */
+	__u32 owner_tid;  /* as the kernel counts, root PID namespace; 0 in a memfd */
+	__u32 owner_tgid;
+	__u32 status;	    /* MT_PROBE_* */
+	__u32 probes;	    /* counts probes, whatever became of them */
+	__u32 resync_asked; /* counted up by the collector: the next record is a key frame */
+	__u32 resync_done;  /* the count that was obeyed last */
+	__u32 busy;	    /* BPF: tid inside; moves by compare-and-swap */
+	__u32 spare0[7];
+	__u16 range[MT_GROUPS_MAX]; /* MT_RANGE(lo, hi) of each group */
+	__u64 group_digest[MT_GROUPS_MAX];
+	__u8 spare1[MT_PAGE_BYTES - 104 - MT_GROUPS_MAX * 10];
+};
+
+#define MT_RANGE(lo, hi) ((__u16)((lo) | (hi) << 8))
+#define MT_RANGE_LO(range) ((range) & 0xff)
+#define MT_RANGE_HI(range) ((range) >> 8)
+
+_Static_assert(sizeof(struct mt_reference) == MT_PAGE_BYTES, "struct mt_reference changed size");
+
+/*
+ * The probe.  mt_probe (preload/probe.S) is a function of its own, in a section of its own
+ * called "mt_probe" so that the collector finds its file offset in a stripped file; it
+ * begins with a 5-byte nop.  Arguments, in registers that BPF reads:
+ *
+ *   rdi  slot | (u64)epoch << 32
+ *   rsi  seq field of the reference as the shim read it before it compared; or
+ *        MT_PROBE_REGISTER: the registration probe, the rest but the cookie is ignored
+ *   rdx  groups of the reference whose words differ, bit r for group r below 64
+ *   rcx  window start
+ *   r8   window end
+ *   r9   mt_control.cookie
+ *   r10  groups 64 to 127
+ */
+#define MT_PROBE_REGISTER (~0ULL)
+#define MT_PROBE_SECTION "mt_probe"
