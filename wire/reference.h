@@ -31,6 +31,18 @@
 
 #include "wire/control.h"
 
+/* The words at a window's start, as the x86-64 entry stub leaves them: the callee-saved
+ * registers of the function that called malloc, then malloc's return address.  The
+ * caller's frame follows: its stack pointer after the return is start + 8 * 7. */
+#define MT_SAVED_RBX 0
+#define MT_SAVED_RBP 1
+#define MT_SAVED_R12 2
+#define MT_SAVED_R13 3
+#define MT_SAVED_R14 4
+#define MT_SAVED_R15 5
+#define MT_SAVED_RIP 6
+#define MT_SAVED_WORDS 7
+
 #define MT_GROUP_BYTES 512
 #define MT_GROUP_WORDS 64
 #define MT_GROUPS_MAX (MT_BUDGET_MAX_BYTES / MT_GROUP_BYTES)

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+/*
+ * format.h - what an artifact says, as structs; doc/FORMAT.md is the specification
+ *
+ * An artifact (NAME.mtk) is a sequence of independent zstd frames of msgpack objects, a
+ * header first, a footer last.  Ids are small integers that the writer's user counts up
+ * from the value given here; a record comes before the first that names it.
+ *
+ * Times are CLOCK_MONOTONIC ns of the machine that recorded (the header says what that was
+ * in wall-clock time).
+ *
+ *   module   a file with code, by path and build-id; ids from 0
+ *   node     of the call tree: the chain that ends in it is its own frame, then its
+ *            parent's chain.  Ids below MT_NODE_FIRST are the roots, one for each reason
+ *            why a chain ended.
+ *   process  an image: exec makes a new one; ids from 1 (0: none)
+ *   thread   ids from 1
+ *   event    what a thread did, in the order that is right for each address of a process
+ */
+#include <stddef.h>
+#include <stdint.h>
+
+#define MT_FORMAT_VERSION 1
+
+/* Why a chain ended: the root nodes.  Only END is a whole chain. */
+enum mt_stop {
+	MT_STOP_NONE,	   /* no stack was captured for this event */
+	MT_STOP_END,	   /* the outermost frame: main's caller's start, a thread's start */
+	MT_STOP_TRUNCATED, /* the window ended first */
+	MT_STOP_NO_CFI,	   /* code without unwind information or frame pointer */
+	MT_STOP_NO_MODULE, /* an address in no module that is known */
+	MT_STOP_BAD,	   /* unwind information and stack contradict each other */
+	MT_STOP_DEPTH,	   /* more frames than are kept */
+	MT_STOP_BOOTSTRAP, /* made before the shim was ready */
+	MT_STOP_LOST,	   /* the stack record was lost or did not verify */
+	_MT_STOP_MAX,
+};
+
+#define MT_NODE_FIRST 16
+
+enum mt_event_type {
+	MT_EVENT_NONE, /* never in a file */
+	MT_EVENT_ALLOC,
+	MT_EVENT_FREE,
+	MT_EVENT_REALLOC_BEGIN, /* address: the old block, freed tentatively */
+	MT_EVENT_REALLOC_END,	/* address: the new block */
+	MT_EVENT_REALLOC_FAILED, /* the last REALLOC_BEGIN of the thread did not happen */
+	MT_EVENT_REALLOC_FREED,	 /* realloc(p, 0): freed, nothing allocated */
+	_MT_EVENT_MAX,
+};
+
+struct mt_event {
+	uint64_t time_ns;
+	uint64_t address; /* 0 for REALLOC_FAILED and REALLOC_FREED */
+	uint64_t size;	  /* asked for; 0 for FREE, REALLOC_BEGIN, _FAILED, _FREED */
+	uint32_t thread;
+	uint32_t node;	   /* ALLOC, REALLOC_END; else 0 */
+	uint8_t type;	   /* enum mt_event_type */
+	uint8_t function; /* MT_FN_*, wire/functions.h */
+	uint8_t spare[6];
+};
+
+struct mt_header {
+	uint64_t start_ns;
+	uint64_t wall_ns; /* CLOCK_REALTIME at start_ns */
+	uint32_t capture; /* MT_CAPTURE_*, wire/control.h */
+	uint32_t budget_bytes;
+	const char *machine; /* "x86_64" */
+	const char *program; /* the version that wrote it, "memtrack 0.1.0" */
+	const char *const *argv; /* the command, NULL-terminated */
+};
+
+struct mt_module {
+	uint32_t id;
+	uint32_t flags; /* MT_MODULE_MAIN, MT_MODULE_VDSO of wire/ring.h */
+	const char *path; /* bytes as the target has them, not always UTF-8 */
+	const uint8_t *build_id;
+	uint32_t build_id_bytes;
+};
+
+struct mt_node {
+	uint32_t id;
+	uint32_t parent; /* a smaller id */
+	uint32_t module; /* UINT32_MAX: offset is a run-time address in no module */
+	uint64_t offset; /* ELF virtual address of the return address; a look-up of the call
+			  * takes offset - 1, or offset itself where exact is set */
+	uint8_t exact;	 /* the frame below is a signal frame: offset is the instruction */
+};
+
+struct mt_process {
+	uint32_t id;
+	uint32_t parent; /* process id, 0: not known */
+	uint32_t tgid;
+	uint32_t how; /* MT_PROCESS_START or MT_PROCESS_FORK of wire/ring.h */
+	uint64_t start_ns;
+	const char *exe;
+	const char *name; /* the kernel's comm, any bytes */
+};
+
+struct mt_process_end {
+	uint32_t id;
+	uint64_t end_ns;
+	int32_t status; /* as wait(2) gives it; -1: not known, or exec followed */
+};
+
+struct mt_thread_info {
+	uint32_t id;
+	uint32_t process;
+	uint32_t tid;
+	uint64_t start_ns;
+	const char *name; /* any bytes; a later record of the same id corrects it */
+};
+
+/* A process of the run, or a part of one, whose allocations are not in the artifact. */
+struct mt_not_tracked {
+	uint32_t tgid;
+	const char *what;   /* command or module */
+	const char *reason; /* in words */
+};
+
+struct mt_footer {
+	uint64_t end_ns;
+	int32_t status; /* of the command, as wait(2) gives it; -1: not known */
+	uint64_t events;
+	uint64_t lost_events;
+	uint64_t lost_stacks;
+};

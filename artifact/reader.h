@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+/*
+ * reader.h - an artifact in, records out by callback
+ *
+ * Contract
+ *   Input:     any bytes: the file is hostile.  Every length, id and type is checked
+ *              before it is used; memory does not depend on a declared length.
+ *   Ownership: fd stays the caller's.  Strings and arrays that a callback is given are
+ *              the reader's, until the callback returns.
+ *   Errors:    -EBADMSG: not an artifact (no header); -EPROTONOSUPPORT: of a newer
+ *              version, result->version says which; -ENOMEM; -EIO and the like from
+ *              read(2); a negative value from a callback, which ends the reading.
+ *              A file that is cut or damaged after the header is not an error: what
+ *              was whole before that is delivered, and the result says what is wrong.
+ *   Threads:   none of its own.
+ *   Bounds:    one frame's compressed and decompressed bytes, each limited
+ *              (MT_READER_FRAME_BYTES); ids must be given in order.
+ */
+#include "artifact/format.h"
+
+#define MT_READER_FRAME_BYTES (64u * 1024 * 1024)
+
+/* Each may be NULL.  Order: the file's. */
+struct mt_reader_callbacks {
+	int (*header)(void *ctx, const struct mt_header *header);
+	int (*module)(void *ctx, const struct mt_module *module);
+	int (*node)(void *ctx, const struct mt_node *node);
+	int (*process)(void *ctx, const struct mt_process *process);
+	int (*process_end)(void *ctx, const struct mt_process_end *end);
+	int (*thread)(void *ctx, const struct mt_thread_info *thread);
+	int (*not_tracked)(void *ctx, const struct mt_not_tracked *what);
+	int (*event)(void *ctx, const struct mt_event *event);
+	int (*footer)(void *ctx, const struct mt_footer *footer);
+};
+
+struct mt_reader_result {
+	uint32_t version;	/* of the file's header */
+	int complete;		/* the footer was there */
+	uint64_t good_bytes;	/* up to here the file is whole */
+	uint64_t file_bytes;	/* read */
+	uint64_t skipped;	/* records of unknown type, skipped */
+	char problem[160];	/* what is wrong at good_bytes, in words; "" if nothing */
+};
+
+int mt_reader_read(int fd, const struct mt_reader_callbacks *callbacks, void *ctx,
+		   struct mt_reader_result *ret);
