@@ -20,6 +20,8 @@
 #include "artifact/format.h"
 
 #define MT_READER_FRAME_BYTES (64u * 1024 * 1024)
+/* Modules, nodes, processes, threads with their strings, as structs, of all the file. */
+#define MT_READER_DEFINED_BYTES (512u * 1024 * 1024)
 
 /* Each may be NULL.  Order: the file's. */
 struct mt_reader_callbacks {

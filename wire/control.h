@@ -36,6 +36,8 @@
 #define MT_CAPTURE_EBPF 1
 #define MT_CAPTURE_INLINE 2
 
+#define MT_LATCH_STACKS (~0ULL)
+
 struct mt_control {
 	/* Set by the collector before the first hand-shake, constant after that. */
 	__u64 magic;
@@ -56,10 +58,11 @@ struct mt_control {
 
 	/* Pressure latch, DESIGN 4.7: 0, or the episode.  Whoever moves it from 0 to the
 	 * episode by compare-and-swap writes the three words behind it; only the
-	 * collector moves it back. */
+	 * collector moves it back.  An episode's name is the time at which it was
+	 * latched: never 0, and no counter to share. */
 	__u64 latch;
 	__u64 latch_time_ns;
-	__u64 latch_ring;
+	__u64 latch_ring; /* a slot's, or MT_LATCH_STACKS: the BPF ring "stacks" */
 	__u64 latch_slot;
 
 	/* Counters of loss and trouble; fetch-and-add by whoever it happens to.  The
@@ -71,8 +74,10 @@ struct mt_control {
 	__u64 full_probes;     /* BPF: the stack ring had no room; the shim probes again */
 	__u64 faulted_probes;  /* BPF: a stack page could not be read */
 	__u64 unserved_threads; /* threads that found no slot */
+	__u64 lost_lives;	/* BPF: records of wire/life.h that found their ring full */
+	__u64 lost_members;	/* BPF: processes of the tree that the kernel did not note */
 
-	__u8 spare2[MT_PAGE_BYTES - 17 * 8];
+	__u8 spare2[MT_PAGE_BYTES - 19 * 8];
 };
 
 _Static_assert(sizeof(struct mt_control) == MT_PAGE_BYTES, "struct mt_control changed size");

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+/*
+ * infos.h - numbers for what many events have in common
+ *
+ * Contract
+ *   Input:     any values.
+ *   Errors:    -ENOMEM; -ENOSPC: MT_INFOS_MAX are taken, call mt_infos_reset() first.
+ *              The table is then as it was.
+ *   Threads:   one at a time.
+ *   Bounds:    MT_INFOS_MAX infos; amortised constant time for each call, but not against
+ *              somebody who chooses values that collide.
+ */
+#include <stdint.h>
+
+#include "artifact/layout.h"
+
+struct mt_info {
+	uint64_t size;
+	uint32_t node;
+	uint8_t type;	  /* enum mt_event_type */
+	uint8_t function; /* MT_FN_* */
+	uint16_t spare;
+};
+
+struct mt_infos {
+	struct mt_info *rows;
+	uint32_t n;
+	uint32_t cap;
+	uint32_t *slots; /* row + 1, or 0; a power of two, at least 2 * cap */
+};
+
+void mt_infos_done(struct mt_infos *infos);
+void mt_infos_reset(struct mt_infos *infos);
+
+/* Returns 1 if the info is new, 0 if not. */
+int mt_infos_intern(struct mt_infos *infos, const struct mt_info *info, uint32_t *ret);

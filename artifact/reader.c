@@ -1,0 +1,618 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * reader.c - see reader.h for the contract
+ *
+ * A frame is delivered once its checksum held.  Of each record the extent is found first
+ * (mt_unpack_skip), so that nothing in it can reach beyond; then a row of the table kinds
+ * reads it.  Elements past those that a reader knows are from a newer writer, and ignored.
+ *
+ * Invariants
+ *   - An id is only passed on when all that it names was passed on before.
+ *   - A block of events is decoded and checked as a whole before its first is delivered.
+ *   - What a file can make a reader's user keep is bounded by defined_bytes, what it makes
+ *     the reader keep by MT_INFOS_MAX and MT_BLOCK_ROWS.
+ */
+#include "artifact/reader.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <xxhash.h>
+
+#include "artifact/columns.h"
+#include "artifact/frames.h"
+#include "artifact/infos.h"
+#include "artifact/unpack.h"
+#include "base/cleanup.h"
+
+/* What the function of a step returns, besides negative errno. */
+enum {
+	GO = 0,
+	STOP = 1, /* result->problem says why */
+};
+
+#define MAX_COLUMNS 4
+
+struct reader {
+	const struct mt_reader_callbacks *callbacks;
+	void *ctx;
+	struct mt_reader_result *result;
+	struct mt_frames frames;
+
+	uint32_t next_module, next_node, next_process, next_thread;
+	uint64_t events;
+	uint64_t defined_bytes;
+	int have_head, have_header, have_seal;
+
+	struct mt_info *infos;
+	uint32_t n_infos, infos_cap;
+	uint64_t *values[MAX_COLUMNS]; /* MT_BLOCK_ROWS each */
+	const uint8_t *record;	       /* the one that is read */
+	XXH64_state_t *digest;	       /* of all records so far */
+};
+
+static __attribute__((format(printf, 2, 3))) int problem(struct reader *reader, const char *format,
+							 ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(reader->result->problem, sizeof(reader->result->problem), format, args);
+	va_end(args);
+	return STOP;
+}
+
+static int malformed(struct reader *reader, const char *kind)
+{
+	return problem(reader, "a malformed record: %s", kind);
+}
+
+/* A callback's result, of which only failure counts. */
+static int delivered(int r)
+{
+	return r < 0 ? r : GO;
+}
+
+#define DELIVER(reader, name, record)                                          \
+	((reader)->callbacks->name ?                                           \
+		 delivered((reader)->callbacks->name((reader)->ctx, (record))) : \
+		 GO)
+
+/* Counts what a reader's user may keep of a record. */
+static int define(struct reader *reader, size_t bytes)
+{
+	reader->defined_bytes += bytes;
+	if (reader->defined_bytes > MT_READER_DEFINED_BYTES)
+		return problem(reader, "more is defined than a reader keeps");
+	return GO;
+}
+
+/* Each of these reads one kind of record, from its second element on. */
+
+static int read_header(struct reader *reader, struct mt_unpack *at)
+{
+	mt_cleanup(mt_freep) char **argv = NULL;
+	struct mt_header header = { 0 };
+	char *machine, *program;
+	uint32_t argc;
+	int r;
+
+	if (reader->have_header)
+		return problem(reader, "a second header");
+	if (mt_unpack_uint(at, &header.start_ns) < 0 || mt_unpack_uint(at, &header.wall_ns) < 0 ||
+	    mt_unpack_u32(at, &header.capture) < 0 || mt_unpack_u32(at, &header.budget_bytes) < 0 ||
+	    mt_unpack_string(at, &machine) < 0 || mt_unpack_string(at, &program) < 0 ||
+	    mt_unpack_array(at, &argc) < 0)
+		return malformed(reader, MT_KIND_HEADER);
+	/* Not more than there are bytes: mt_unpack_array() saw to it. */
+	argv = calloc((size_t)argc + 1, sizeof(*argv));
+	if (!argv)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < argc; i++)
+		if (mt_unpack_string(at, &argv[i]) < 0)
+			return malformed(reader, MT_KIND_HEADER);
+	header.machine = machine;
+	header.program = program;
+	header.argv = (const char *const *)argv;
+	r = DELIVER(reader, header, &header);
+	if (r < 0)
+		return r;
+	reader->have_header = 1;
+	return GO;
+}
+
+static int read_module(struct reader *reader, struct mt_unpack *at)
+{
+	struct mt_module module = { 0 };
+	uint8_t *build_id;
+	size_t len;
+	char *path;
+	int r;
+
+	if (mt_unpack_u32(at, &module.id) < 0 || mt_unpack_u32(at, &module.flags) < 0 ||
+	    mt_unpack_string(at, &path) < 0 || mt_unpack_bytes(at, &build_id, &len) < 0 ||
+	    len > MT_READER_FRAME_BYTES)
+		return malformed(reader, MT_KIND_MODULE);
+	if (module.id != reader->next_module || module.id == UINT32_MAX)
+		return problem(reader, "module %u out of sequence", module.id);
+	module.path = path;
+	module.build_id = build_id;
+	module.build_id_bytes = (uint32_t)len;
+	r = define(reader, sizeof(module) + strlen(path) + len);
+	if (r != GO)
+		return r;
+	reader->next_module++;
+	return DELIVER(reader, module, &module);
+}
+
+static int read_process(struct reader *reader, struct mt_unpack *at)
+{
+	struct mt_process process = { 0 };
+	char *exe, *name;
+	int r;
+
+	if (mt_unpack_u32(at, &process.id) < 0 || mt_unpack_u32(at, &process.parent) < 0 ||
+	    mt_unpack_u32(at, &process.tgid) < 0 || mt_unpack_u32(at, &process.how) < 0 ||
+	    mt_unpack_uint(at, &process.start_ns) < 0 || mt_unpack_string(at, &exe) < 0 ||
+	    mt_unpack_string(at, &name) < 0)
+		return malformed(reader, MT_KIND_PROCESS);
+	if (process.id != reader->next_process || process.parent >= process.id)
+		return problem(reader, "process %u (parent %u) out of sequence", process.id,
+			       process.parent);
+	process.exe = exe;
+	process.name = name;
+	r = define(reader, sizeof(process) + strlen(exe) + strlen(name));
+	if (r != GO)
+		return r;
+	reader->next_process++;
+	return DELIVER(reader, process, &process);
+}
+
+static int read_process_end(struct reader *reader, struct mt_unpack *at)
+{
+	struct mt_process_end end = { 0 };
+
+	if (mt_unpack_u32(at, &end.id) < 0 || mt_unpack_uint(at, &end.end_ns) < 0 ||
+	    mt_unpack_i32(at, &end.status) < 0)
+		return malformed(reader, MT_KIND_PROCESS_END);
+	if (!end.id || end.id >= reader->next_process)
+		return problem(reader, "the end of process %u, which is not there", end.id);
+	return DELIVER(reader, process_end, &end);
+}
+
+static int read_thread(struct reader *reader, struct mt_unpack *at)
+{
+	struct mt_thread_info thread = { 0 };
+	char *name;
+	int r;
+
+	if (mt_unpack_u32(at, &thread.id) < 0 || mt_unpack_u32(at, &thread.process) < 0 ||
+	    mt_unpack_u32(at, &thread.tid) < 0 || mt_unpack_uint(at, &thread.start_ns) < 0 ||
+	    mt_unpack_string(at, &name) < 0)
+		return malformed(reader, MT_KIND_THREAD);
+	if (!thread.id || thread.id > reader->next_thread || !thread.process ||
+	    thread.process >= reader->next_process)
+		return problem(reader, "thread %u (process %u) out of sequence", thread.id,
+			       thread.process);
+	thread.name = name;
+	r = define(reader, sizeof(thread) + strlen(name));
+	if (r != GO)
+		return r;
+	if (thread.id == reader->next_thread)
+		reader->next_thread++;
+	return DELIVER(reader, thread, &thread);
+}
+
+static int read_not_tracked(struct reader *reader, struct mt_unpack *at)
+{
+	struct mt_not_tracked what = { 0 };
+	char *text, *reason;
+	int r;
+
+	if (mt_unpack_u32(at, &what.tgid) < 0 || mt_unpack_string(at, &text) < 0 ||
+	    mt_unpack_string(at, &reason) < 0)
+		return malformed(reader, MT_KIND_NOT_TRACKED);
+	what.what = text;
+	what.reason = reason;
+	r = define(reader, sizeof(what) + strlen(text) + strlen(reason));
+	if (r != GO)
+		return r;
+	return DELIVER(reader, not_tracked, &what);
+}
+
+/* The columns that a kind of block must have, in the order of reader->values. */
+struct table {
+	const char *kind;
+	const char *columns[MAX_COLUMNS];
+};
+
+static int read_column(struct reader *reader, struct mt_unpack *at, const struct table *table,
+		       uint32_t rows, unsigned int *found)
+{
+	uint8_t *name, *encoding, *bytes;
+	size_t name_len, encoding_len, len;
+	struct mt_unpack column = *at;
+	uint32_t n;
+	unsigned int i = 0;
+	int r;
+
+	if (mt_unpack_skip(at) < 0)
+		return malformed(reader, table->kind);
+	column.end = at->pos;
+	if (mt_unpack_array(&column, &n) < 0 || n < 3 ||
+	    mt_unpack_bytes(&column, &name, &name_len) < 0 ||
+	    mt_unpack_bytes(&column, &encoding, &encoding_len) < 0 ||
+	    mt_unpack_bytes(&column, &bytes, &len) < 0)
+		return malformed(reader, table->kind);
+	while (i < MAX_COLUMNS && (strlen(table->columns[i]) != name_len ||
+				   memcmp(table->columns[i], name, name_len) != 0))
+		i++;
+	if (i == MAX_COLUMNS)
+		return GO; /* a newer writer's */
+	if (*found & 1u << i)
+		return problem(reader, "a column of %s twice: %s", table->kind, table->columns[i]);
+	r = mt_column_decode((const char *)encoding, encoding_len, bytes, len, rows,
+			     reader->values[i]);
+	if (r == -ENOTSUP)
+		return problem(reader, "the column %s of %s is encoded in a way not known here",
+			       table->columns[i], table->kind);
+	if (r < 0)
+		return problem(reader, "the column %s of %s does not hold %u values",
+			       table->columns[i], table->kind, rows);
+	*found |= 1u << i;
+	return GO;
+}
+
+/* Reads a block into reader->values. */
+static int read_block(struct reader *reader, struct mt_unpack *at, const struct table *table,
+		      uint64_t *ret_first, uint32_t *ret_rows)
+{
+	unsigned int found = 0;
+	uint64_t first;
+	uint32_t rows, n;
+
+	if (mt_unpack_uint(at, &first) < 0 || mt_unpack_u32(at, &rows) < 0 ||
+	    mt_unpack_array(at, &n) < 0)
+		return malformed(reader, table->kind);
+	if (rows > MT_BLOCK_ROWS)
+		return problem(reader, "%u %s in a block", rows, table->kind);
+	for (uint32_t i = 0; i < n; i++) {
+		int r = read_column(reader, at, table, rows, &found);
+
+		if (r != GO)
+			return r;
+	}
+	if (found != (1u << MAX_COLUMNS) - 1)
+		return problem(reader, "a block of %s without all its columns", table->kind);
+	*ret_first = first;
+	*ret_rows = rows;
+	return GO;
+}
+
+static int read_nodes(struct reader *reader, struct mt_unpack *at)
+{
+	static const struct table table = { MT_KIND_NODES,
+					    { "parent", "module", "offset", "exact" } };
+	uint64_t *const *values = reader->values;
+	uint64_t first;
+	uint32_t rows;
+	int r = read_block(reader, at, &table, &first, &rows);
+
+	if (r != GO)
+		return r;
+	if (first != reader->next_node || rows > UINT32_MAX - reader->next_node)
+		return problem(reader, "nodes out of sequence");
+	r = define(reader, (size_t)rows * sizeof(struct mt_node));
+	for (uint32_t i = 0; r == GO && i < rows; i++) {
+		struct mt_node node = {
+			.id = reader->next_node,
+			.parent = (uint32_t)values[0][i],
+			.module = (uint32_t)values[1][i],
+			.offset = values[2][i],
+			.exact = values[3][i] != 0,
+		};
+
+		if (values[0][i] >= node.id ||
+		    (values[1][i] != UINT32_MAX && values[1][i] >= reader->next_module))
+			return problem(reader, "node %u names what is not there", node.id);
+		reader->next_node++;
+		r = DELIVER(reader, node, &node);
+	}
+	return r;
+}
+
+static int read_infos(struct reader *reader, struct mt_unpack *at)
+{
+	static const struct table table = { MT_KIND_INFOS, { "node", "size", "type", "function" } };
+	uint64_t *const *values = reader->values;
+	uint64_t first;
+	uint32_t rows;
+	int r = read_block(reader, at, &table, &first, &rows);
+
+	if (r != GO)
+		return r;
+	if (first == 0)
+		reader->n_infos = 0;
+	if (first != reader->n_infos || rows > MT_INFOS_MAX - reader->n_infos)
+		return problem(reader, "infos out of sequence");
+	while (reader->infos_cap - reader->n_infos < rows) {
+		uint32_t cap = reader->infos_cap ? 2 * reader->infos_cap : MT_BLOCK_ROWS;
+		struct mt_info *infos = realloc(reader->infos, cap * sizeof(*infos));
+
+		if (!infos)
+			return -ENOMEM;
+		reader->infos = infos;
+		reader->infos_cap = cap;
+	}
+	for (uint32_t i = 0; i < rows; i++) {
+		if (values[0][i] >= reader->next_node || values[2][i] == MT_EVENT_NONE ||
+		    values[2][i] >= _MT_EVENT_MAX || values[3][i] > UINT8_MAX)
+			return problem(reader, "info %u names what is not there", reader->n_infos);
+		reader->infos[reader->n_infos++] = (struct mt_info){
+			.node = (uint32_t)values[0][i],
+			.size = values[1][i],
+			.type = (uint8_t)values[2][i],
+			.function = (uint8_t)values[3][i],
+		};
+	}
+	return GO;
+}
+
+static int read_events(struct reader *reader, struct mt_unpack *at)
+{
+	static const struct table table = { MT_KIND_EVENTS,
+					    { "info", "thread", "time", "address" } };
+	uint64_t *const *values = reader->values;
+	uint64_t first;
+	uint32_t rows;
+	int r = read_block(reader, at, &table, &first, &rows);
+
+	if (r != GO)
+		return r;
+	if (first != reader->events)
+		return problem(reader, "events out of sequence");
+	for (uint32_t i = 0; i < rows; i++)
+		if (values[0][i] >= reader->n_infos || !values[1][i] ||
+		    values[1][i] >= reader->next_thread)
+			return problem(reader, "event %llu names what is not there",
+				       (unsigned long long)first + i);
+	reader->events += rows;
+	if (!reader->callbacks->event)
+		return GO;
+	for (uint32_t i = 0; r == GO && i < rows; i++) {
+		const struct mt_info *info = &reader->infos[values[0][i]];
+		struct mt_event event = {
+			.time_ns = values[2][i],
+			.address = values[3][i],
+			.size = info->size,
+			.thread = (uint32_t)values[1][i],
+			.node = info->node,
+			.type = info->type,
+			.function = info->function,
+		};
+
+		r = DELIVER(reader, event, &event);
+	}
+	return r;
+}
+
+static int read_footer(struct reader *reader, struct mt_unpack *at)
+{
+	struct mt_footer footer = { 0 };
+	uint64_t digest;
+	int r;
+
+	if (mt_unpack_uint(at, &footer.end_ns) < 0 || mt_unpack_i32(at, &footer.status) < 0 ||
+	    mt_unpack_uint(at, &footer.events) < 0 || mt_unpack_uint(at, &footer.lost_events) < 0 ||
+	    mt_unpack_uint(at, &footer.lost_stacks) < 0)
+		return malformed(reader, MT_KIND_FOOTER);
+	XXH64_update(reader->digest, reader->record, (size_t)(at->pos - reader->record));
+	if (mt_unpack_uint(at, &digest) < 0)
+		return malformed(reader, MT_KIND_FOOTER);
+	if (digest != XXH64_digest(reader->digest))
+		return problem(reader, "records were changed, lost or added");
+	r = DELIVER(reader, footer, &footer);
+	if (r < 0)
+		return r;
+	reader->result->complete = 1;
+	return GO;
+}
+
+static const struct {
+	const char *kind;
+	uint32_t elements; /* at least, the kind included */
+	int (*read)(struct reader *reader, struct mt_unpack *at);
+} kinds[] = {
+	{ MT_KIND_HEADER, 8, read_header },
+	{ MT_KIND_MODULE, 5, read_module },
+	{ MT_KIND_PROCESS, 8, read_process },
+	{ MT_KIND_PROCESS_END, 4, read_process_end },
+	{ MT_KIND_THREAD, 6, read_thread },
+	{ MT_KIND_NOT_TRACKED, 4, read_not_tracked },
+	{ MT_KIND_NODES, 4, read_nodes },
+	{ MT_KIND_INFOS, 4, read_infos },
+	{ MT_KIND_EVENTS, 4, read_events },
+	{ MT_KIND_FOOTER, 7, read_footer },
+};
+
+#define N_KINDS (sizeof(kinds) / sizeof(kinds[0]))
+
+/* The first record of all. */
+static int read_signature(struct reader *reader, struct mt_unpack *at, uint32_t elements)
+{
+	uint64_t version;
+
+	if (elements < 2 || mt_unpack_uint(at, &version) < 0 || !version)
+		return malformed(reader, MT_SIGNATURE);
+	reader->result->version = version > UINT32_MAX ? UINT32_MAX : (uint32_t)version;
+	return version > MT_FORMAT_VERSION ? -EPROTONOSUPPORT : GO;
+}
+
+static int is(const uint8_t *kind, size_t len, const char *name)
+{
+	return strlen(name) == len && memcmp(kind, name, len) == 0;
+}
+
+/* Reads the record at at->pos, whose extent is at. */
+static int read_record(struct reader *reader, struct mt_unpack *at)
+{
+	size_t bytes = (size_t)(at->end - at->pos), len;
+	uint8_t *kind;
+	uint32_t elements;
+	unsigned int i = 0;
+
+	reader->record = at->pos;
+	if (mt_unpack_array(at, &elements) < 0 || !elements ||
+	    mt_unpack_bytes(at, &kind, &len) < 0)
+		return problem(reader, "something that is no record");
+	if (!reader->result->version) {
+		XXH64_update(reader->digest, reader->record, bytes);
+		if (!is(kind, len, MT_SIGNATURE))
+			return problem(reader, "it does not begin as one");
+		return read_signature(reader, at, elements);
+	}
+	while (i < N_KINDS && !is(kind, len, kinds[i].kind))
+		i++;
+	/* Before it is read: that may move strings in it.  The footer sees to itself. */
+	if (i == N_KINDS || kinds[i].read != read_footer)
+		XXH64_update(reader->digest, reader->record, bytes);
+	if (i == N_KINDS) {
+		reader->result->skipped++;
+		return GO;
+	}
+	if (!reader->have_header && kinds[i].read != read_header)
+		return problem(reader, "it does not begin with a header");
+	if (elements < kinds[i].elements)
+		return malformed(reader, kinds[i].kind);
+	return kinds[i].read(reader, at);
+}
+
+static int read_frame(struct reader *reader)
+{
+	struct mt_unpack rest = { reader->frames.bytes,
+				  reader->frames.bytes + reader->frames.len };
+
+	while (rest.pos < rest.end) {
+		struct mt_unpack record = rest;
+		int r;
+
+		if (reader->result->complete)
+			return problem(reader, "a record after the footer");
+		if (mt_unpack_skip(&rest) < 0)
+			return problem(reader, "something that is no record");
+		record.end = rest.pos;
+		r = read_record(reader, &record);
+		if (r != GO)
+			return r;
+	}
+	return GO;
+}
+
+/* The head and the seal are ours, other skippable frames somebody else's. */
+static int read_skippable(struct reader *reader)
+{
+	const struct mt_frames *frames = &reader->frames;
+	uint64_t digest = 0;
+
+	if (frames->magic != MT_FRAME_MAGIC)
+		return GO;
+	if (frames->len == MT_HEAD_BYTES && memcmp(frames->bytes, MT_HEAD, MT_HEAD_BYTES) == 0)
+		reader->have_head = 1;
+	if (frames->len != MT_SEAL_BYTES ||
+	    memcmp(frames->bytes, MT_SEAL, sizeof(MT_SEAL) - 1) != 0)
+		return GO;
+	for (size_t i = frames->len; i > MT_SEAL_BYTES - 8; i--)
+		digest = digest << 8 | frames->bytes[i - 1];
+	if (digest != XXH64_digest(frames->digest))
+		return problem(reader, "its seal is broken: damage that changed no record");
+	reader->have_seal = 1;
+	return GO;
+}
+
+/* At the end of the file. */
+static int read_end(struct reader *reader)
+{
+	if (!reader->result->complete)
+		return problem(reader, "it has no footer");
+	/* A file that was compressed again has lost both. */
+	if (reader->have_head != reader->have_seal)
+		return problem(reader, reader->have_head ? "it has no seal" : "its head is damaged");
+	return GO;
+}
+
+static int read_file(struct reader *reader)
+{
+	for (;;) {
+		int r = mt_frames_next(&reader->frames);
+
+		if (r == -EBADMSG)
+			return problem(reader, "%s%s", reader->frames.problem,
+				       reader->result->complete ? ", after the footer" : "");
+		if (r < 0)
+			return r;
+		if (r == 0)
+			return read_end(reader);
+		r = r == MT_FRAME_SKIPPABLE ? read_skippable(reader) : read_frame(reader);
+		if (r != GO)
+			return r;
+		reader->result->good_bytes = reader->frames.end;
+	}
+}
+
+static int start(struct reader *reader, int fd)
+{
+	int r = mt_frames_init(&reader->frames, fd, MT_READER_FRAME_BYTES);
+
+	if (r < 0)
+		return r;
+	for (int i = 0; i < MAX_COLUMNS; i++) {
+		reader->values[i] = malloc(MT_BLOCK_ROWS * sizeof(*reader->values[i]));
+		if (!reader->values[i])
+			return -ENOMEM;
+	}
+	reader->digest = XXH64_createState();
+	if (!reader->digest)
+		return -ENOMEM;
+	XXH64_reset(reader->digest, 0);
+	return 0;
+}
+
+static void stop(struct reader *reader)
+{
+	mt_frames_done(&reader->frames);
+	for (int i = 0; i < MAX_COLUMNS; i++)
+		free(reader->values[i]);
+	free(reader->infos);
+	XXH64_freeState(reader->digest);
+}
+
+int mt_reader_read(int fd, const struct mt_reader_callbacks *callbacks, void *ctx,
+		   struct mt_reader_result *ret)
+{
+	struct reader reader = {
+		.callbacks = callbacks,
+		.ctx = ctx,
+		.result = ret,
+		.frames = { .fd = -1 },
+		.next_node = MT_NODE_FIRST,
+		.next_process = 1,
+		.next_thread = 1,
+	};
+	struct stat st;
+	int r;
+
+	*ret = (struct mt_reader_result){ 0 };
+	r = start(&reader, fd);
+	if (r == 0)
+		r = read_file(&reader);
+	ret->file_bytes = reader.frames.read_bytes;
+	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && (uint64_t)st.st_size > ret->file_bytes)
+		ret->file_bytes = (uint64_t)st.st_size;
+	stop(&reader);
+	if (r == STOP)
+		r = reader.have_header ? 0 : -EBADMSG;
+	return r;
+}

@@ -1,0 +1,614 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * writer.c - see writer.h for the contract
+ *
+ * What has come since the last frame is in two places: body, records that are packed, and
+ * the open block, rows of the tables nodes, infos and events that are encoded but not
+ * packed.  The rows come after the records that body has.
+ *
+ * Invariants
+ *   - Modules and threads are packed into body when they come, so they are before the
+ *     open block's rows, which may name them.  Nodes and infos are packed before events.
+ *   - A process's begin and end close the block first: their place among the events counts.
+ *   - The open block and body together have MT_WRITER_FRAME_EVENTS events at most, and
+ *     body is never much longer than FRAME_BYTES without being written.
+ *   - error is the first failure; after it nothing is written.
+ */
+#include "artifact/writer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <msgpack.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+#include <zstd.h>
+
+#include "artifact/columns.h"
+#include "artifact/infos.h"
+#include "artifact/reader.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+
+#define ZSTD_LEVEL 3
+/* A frame is written when body has this much.  One record may be longer, up to what a
+ * reader takes in a frame. */
+#define FRAME_BYTES (1024 * 1024)
+
+/* The rows of a block, by column. */
+struct block {
+	const char *kind;
+	uint64_t first; /* number of its first row in the table */
+	uint32_t n;
+	uint32_t n_columns;
+	struct mt_column columns[4];
+};
+
+enum { NODE_PARENT, NODE_MODULE, NODE_OFFSET, NODE_EXACT };
+enum { INFO_NODE, INFO_SIZE, INFO_TYPE, INFO_FUNCTION };
+enum { EVENT_INFO, EVENT_THREAD, EVENT_TIME, EVENT_ADDRESS };
+
+struct mt_writer {
+	int fd;
+	int error;
+	off_t start; /* of the artifact in the file; -1: it can not be truncated */
+	uint64_t bytes;
+	uint64_t next_module, next_node, next_process, next_thread;
+
+	msgpack_packer packer; /* into body */
+	uint8_t *body;
+	size_t body_len, body_cap;
+	uint32_t frame_events;
+	struct block nodes, infos, events;
+	struct mt_infos table;
+
+	ZSTD_CCtx *encoder;
+	uint8_t *frame; /* what is written at once: a frame and what goes with it */
+	size_t frame_len, frame_cap;
+	XXH64_state_t *records; /* digest of all that was packed and written */
+	XXH64_state_t *frames;	/* digest of the frames that it was written in */
+};
+
+static int fail(struct mt_writer *writer, int r)
+{
+	if (!writer->error)
+		writer->error = r;
+	return writer->error;
+}
+
+/* msgpack-c's way out: failure is in writer->error, so its results need no look. */
+static int append_body(void *arg, const char *bytes, size_t len)
+{
+	struct mt_writer *writer = arg;
+
+	if (!len)
+		return 0;
+	if (len > writer->body_cap - writer->body_len) {
+		size_t cap = 2 * writer->body_cap + len;
+		uint8_t *body = realloc(writer->body, cap);
+
+		if (!body)
+			return fail(writer, -ENOMEM);
+		writer->body = body;
+		writer->body_cap = cap;
+	}
+	memcpy(writer->body + writer->body_len, bytes, len);
+	writer->body_len += len;
+	return 0;
+}
+
+static void pack_bytes(struct mt_writer *writer, const void *bytes, size_t len)
+{
+	msgpack_pack_bin(&writer->packer, len);
+	msgpack_pack_bin_body(&writer->packer, bytes, len);
+}
+
+static void pack_string(struct mt_writer *writer, const char *string)
+{
+	pack_bytes(writer, string ? string : "", string ? strlen(string) : 0);
+}
+
+static void pack_name(struct mt_writer *writer, const char *name)
+{
+	msgpack_pack_str(&writer->packer, strlen(name));
+	msgpack_pack_str_body(&writer->packer, name, strlen(name));
+}
+
+static void pack_uint(struct mt_writer *writer, uint64_t value)
+{
+	msgpack_pack_uint64(&writer->packer, value);
+}
+
+/* Begins a record of so many elements, its kind included. */
+static void pack_kind(struct mt_writer *writer, const char *kind, size_t elements)
+{
+	msgpack_pack_array(&writer->packer, elements);
+	pack_name(writer, kind);
+}
+
+/* Takes back what a write left of a frame that did not go whole. */
+static void cut_off(struct mt_writer *writer)
+{
+	off_t end = writer->start + (off_t)writer->bytes;
+
+	if (writer->start >= 0 && ftruncate(writer->fd, end) == 0)
+		lseek(writer->fd, end, SEEK_SET);
+}
+
+/* Writes frame. */
+static int write_frame(struct mt_writer *writer)
+{
+	size_t done = 0;
+
+	while (done < writer->frame_len) {
+		ssize_t n = write(writer->fd, writer->frame + done, writer->frame_len - done);
+
+		if (n > 0) {
+			done += (size_t)n;
+		} else if (n < 0 && errno == EAGAIN) {
+			struct pollfd pollfd = { .fd = writer->fd, .events = POLLOUT };
+
+			poll(&pollfd, 1, -1);
+		} else if (n == 0 || errno != EINTR) {
+			int r = n ? mt_neg_errno() : -EIO;
+
+			cut_off(writer);
+			return fail(writer, r);
+		}
+	}
+	writer->bytes += writer->frame_len;
+	writer->frame_len = 0;
+	return 0;
+}
+
+static int reserve_frame(struct mt_writer *writer, size_t len)
+{
+	uint8_t *frame;
+
+	if (len <= writer->frame_cap - writer->frame_len)
+		return 0;
+	frame = realloc(writer->frame, writer->frame_len + len);
+	if (!frame)
+		return fail(writer, -ENOMEM);
+	writer->frame = frame;
+	writer->frame_cap = writer->frame_len + len;
+	return 0;
+}
+
+static void put_little_endian(uint8_t *at, uint64_t value, size_t bytes)
+{
+	for (size_t i = 0; i < bytes; i++)
+		at[i] = (uint8_t)(value >> 8 * i);
+}
+
+/* Appends a skippable frame to frame. */
+static int add_skippable(struct mt_writer *writer, const void *content, uint32_t len)
+{
+	int r = reserve_frame(writer, 8 + (size_t)len);
+	uint8_t *at = writer->frame + writer->frame_len;
+
+	if (r < 0)
+		return r;
+	put_little_endian(at, MT_FRAME_MAGIC, 4);
+	put_little_endian(at + 4, len, 4);
+	memcpy(at + 8, content, len);
+	writer->frame_len += 8 + (size_t)len;
+	return 0;
+}
+
+/* Compresses body, appends it to frame and makes it empty. */
+static int add_body(struct mt_writer *writer)
+{
+	size_t len;
+	uint8_t *at;
+	int r;
+
+	if (writer->error)
+		return writer->error;
+	if (writer->body_len > MT_READER_FRAME_BYTES)
+		return fail(writer, -E2BIG);
+	r = reserve_frame(writer, ZSTD_compressBound(writer->body_len));
+	if (r < 0)
+		return r;
+	at = writer->frame + writer->frame_len;
+	len = ZSTD_compress2(writer->encoder, at, writer->frame_cap - writer->frame_len,
+			     writer->body, writer->body_len);
+	if (ZSTD_isError(len))
+		return fail(writer, -ENOMEM); /* its only failure here */
+	XXH64_update(writer->records, writer->body, writer->body_len);
+	XXH64_update(writer->frames, at, len);
+	writer->frame_len += len;
+	writer->body_len = 0;
+	writer->frame_events = 0;
+	return 0;
+}
+
+static int write_body(struct mt_writer *writer)
+{
+	int r = add_body(writer);
+
+	return r < 0 ? r : write_frame(writer);
+}
+
+/* Packs a block's rows, and makes it empty. */
+static void pack_block(struct mt_writer *writer, struct block *block)
+{
+	if (!block->n)
+		return;
+	pack_kind(writer, block->kind, 4);
+	pack_uint(writer, block->first);
+	pack_uint(writer, block->n);
+	msgpack_pack_array(&writer->packer, block->n_columns);
+	for (uint32_t i = 0; i < block->n_columns; i++) {
+		struct mt_column *column = &block->columns[i];
+
+		mt_column_end(column);
+		msgpack_pack_array(&writer->packer, 3);
+		pack_name(writer, column->name);
+		pack_name(writer, column->encoding);
+		pack_bytes(writer, column->bytes, column->len);
+		mt_column_reset(column);
+	}
+	block->first += block->n;
+	block->n = 0;
+}
+
+static void close_block(struct mt_writer *writer)
+{
+	pack_block(writer, &writer->nodes);
+	pack_block(writer, &writer->infos);
+	pack_block(writer, &writer->events);
+}
+
+/* After a record was packed. */
+static int packed(struct mt_writer *writer)
+{
+	if (writer->error)
+		return writer->error;
+	if (writer->body_len < FRAME_BYTES)
+		return 0;
+	return mt_writer_flush(writer);
+}
+
+static int init_block(struct block *block, const char *kind, uint64_t first,
+		      const char *const (*columns)[2])
+{
+	block->kind = kind;
+	block->first = first;
+	for (; block->n_columns < 4; block->n_columns++) {
+		int r = mt_column_init(&block->columns[block->n_columns],
+				       columns[block->n_columns][0], columns[block->n_columns][1]);
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static void done_block(struct block *block)
+{
+	for (uint32_t i = 0; i < block->n_columns; i++)
+		mt_column_done(&block->columns[i]);
+}
+
+static int init_blocks(struct mt_writer *writer)
+{
+	static const char *const nodes[4][2] = {
+		[NODE_PARENT] = { "parent", "delta" },
+		[NODE_MODULE] = { "module", "runs" },
+		[NODE_OFFSET] = { "offset", "varint" },
+		[NODE_EXACT] = { "exact", "runs" },
+	};
+	static const char *const infos[4][2] = {
+		[INFO_NODE] = { "node", "delta" },
+		[INFO_SIZE] = { "size", "varint" },
+		[INFO_TYPE] = { "type", "runs" },
+		[INFO_FUNCTION] = { "function", "runs" },
+	};
+	static const char *const events[4][2] = {
+		[EVENT_INFO] = { "info", "varint" },
+		[EVENT_THREAD] = { "thread", "runs" },
+		[EVENT_TIME] = { "time", "delta" },
+		[EVENT_ADDRESS] = { "address", "delta" },
+	};
+	int r = init_block(&writer->nodes, MT_KIND_NODES, MT_NODE_FIRST, nodes);
+
+	if (r == 0)
+		r = init_block(&writer->infos, MT_KIND_INFOS, 0, infos);
+	if (r == 0)
+		r = init_block(&writer->events, MT_KIND_EVENTS, 0, events);
+	return r;
+}
+
+/* Where the artifact starts, if the file can be cut. */
+static off_t start_of(int fd)
+{
+	int flags = fcntl(fd, F_GETFL);
+	struct stat st;
+
+	if (flags < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+		return -1;
+	return flags & O_APPEND ? st.st_size : lseek(fd, 0, SEEK_CUR);
+}
+
+static int write_header(struct mt_writer *writer, const struct mt_header *header)
+{
+	size_t argc = 0;
+	int r = add_skippable(writer, MT_HEAD, MT_HEAD_BYTES);
+
+	if (r < 0)
+		return r;
+	pack_kind(writer, MT_SIGNATURE, 2);
+	pack_uint(writer, MT_FORMAT_VERSION);
+	while (header->argv && header->argv[argc])
+		argc++;
+	pack_kind(writer, MT_KIND_HEADER, 8);
+	pack_uint(writer, header->start_ns);
+	pack_uint(writer, header->wall_ns);
+	pack_uint(writer, header->capture);
+	pack_uint(writer, header->budget_bytes);
+	pack_string(writer, header->machine);
+	pack_string(writer, header->program);
+	msgpack_pack_array(&writer->packer, argc);
+	for (size_t i = 0; i < argc; i++)
+		pack_string(writer, header->argv[i]);
+	return write_body(writer);
+}
+
+int mt_writer_new(int fd, const struct mt_header *header, struct mt_writer **ret)
+{
+	struct mt_writer *writer = calloc(1, sizeof(*writer));
+	int r = -ENOMEM;
+
+	if (!writer) {
+		close(fd);
+		return -ENOMEM;
+	}
+	writer->fd = fd;
+	writer->start = start_of(fd);
+	writer->next_node = MT_NODE_FIRST;
+	writer->next_process = 1;
+	writer->next_thread = 1;
+	msgpack_packer_init(&writer->packer, writer, append_body);
+	writer->encoder = ZSTD_createCCtx();
+	writer->records = XXH64_createState();
+	writer->frames = XXH64_createState();
+	if (writer->encoder && writer->records && writer->frames &&
+	    !ZSTD_isError(ZSTD_CCtx_setParameter(writer->encoder, ZSTD_c_compressionLevel,
+						 ZSTD_LEVEL)) &&
+	    !ZSTD_isError(ZSTD_CCtx_setParameter(writer->encoder, ZSTD_c_checksumFlag, 1))) {
+		XXH64_reset(writer->records, 0);
+		XXH64_reset(writer->frames, 0);
+		r = init_blocks(writer);
+	}
+	if (r == 0)
+		r = write_header(writer, header);
+	if (r < 0) {
+		mt_writer_free(writer);
+		return r;
+	}
+	*ret = writer;
+	return 0;
+}
+
+void mt_writer_free(struct mt_writer *writer)
+{
+	if (!writer)
+		return;
+	mt_closep(&writer->fd);
+	done_block(&writer->nodes);
+	done_block(&writer->infos);
+	done_block(&writer->events);
+	mt_infos_done(&writer->table);
+	ZSTD_freeCCtx(writer->encoder);
+	XXH64_freeState(writer->records);
+	XXH64_freeState(writer->frames);
+	free(writer->body);
+	free(writer->frame);
+	free(writer);
+}
+
+int mt_writer_module(struct mt_writer *writer, const struct mt_module *module)
+{
+	if (writer->error)
+		return writer->error;
+	if (module->id != writer->next_module || module->id == UINT32_MAX)
+		return fail(writer, -EINVAL);
+	writer->next_module++;
+	pack_kind(writer, MT_KIND_MODULE, 5);
+	pack_uint(writer, module->id);
+	pack_uint(writer, module->flags);
+	pack_string(writer, module->path);
+	pack_bytes(writer, module->build_id, module->build_id_bytes);
+	return packed(writer);
+}
+
+int mt_writer_node(struct mt_writer *writer, const struct mt_node *node)
+{
+	struct block *nodes = &writer->nodes;
+
+	if (writer->error)
+		return writer->error;
+	if (node->id != writer->next_node || node->parent >= node->id ||
+	    (node->module != UINT32_MAX && node->module >= writer->next_module))
+		return fail(writer, -EINVAL);
+	if (nodes->n == MT_BLOCK_ROWS) {
+		int r = mt_writer_flush(writer);
+
+		if (r < 0)
+			return r;
+	}
+	writer->next_node++;
+	mt_column_delta(&nodes->columns[NODE_PARENT], node->parent);
+	mt_column_runs(&nodes->columns[NODE_MODULE], node->module);
+	mt_column_varint(&nodes->columns[NODE_OFFSET], node->offset);
+	mt_column_runs(&nodes->columns[NODE_EXACT], node->exact);
+	nodes->n++;
+	return 0;
+}
+
+int mt_writer_process(struct mt_writer *writer, const struct mt_process *process)
+{
+	if (writer->error)
+		return writer->error;
+	if (process->id != writer->next_process || process->parent >= process->id)
+		return fail(writer, -EINVAL);
+	writer->next_process++;
+	close_block(writer);
+	pack_kind(writer, MT_KIND_PROCESS, 8);
+	pack_uint(writer, process->id);
+	pack_uint(writer, process->parent);
+	pack_uint(writer, process->tgid);
+	pack_uint(writer, process->how);
+	pack_uint(writer, process->start_ns);
+	pack_string(writer, process->exe);
+	pack_string(writer, process->name);
+	return packed(writer);
+}
+
+int mt_writer_process_end(struct mt_writer *writer, const struct mt_process_end *end)
+{
+	if (writer->error)
+		return writer->error;
+	if (!end->id || end->id >= writer->next_process)
+		return fail(writer, -EINVAL);
+	close_block(writer);
+	pack_kind(writer, MT_KIND_PROCESS_END, 4);
+	pack_uint(writer, end->id);
+	pack_uint(writer, end->end_ns);
+	msgpack_pack_int32(&writer->packer, end->status);
+	return packed(writer);
+}
+
+int mt_writer_thread(struct mt_writer *writer, const struct mt_thread_info *thread)
+{
+	if (writer->error)
+		return writer->error;
+	if (!thread->id || thread->id > writer->next_thread || !thread->process ||
+	    thread->process >= writer->next_process)
+		return fail(writer, -EINVAL);
+	if (thread->id == writer->next_thread)
+		writer->next_thread++;
+	pack_kind(writer, MT_KIND_THREAD, 6);
+	pack_uint(writer, thread->id);
+	pack_uint(writer, thread->process);
+	pack_uint(writer, thread->tid);
+	pack_uint(writer, thread->start_ns);
+	pack_string(writer, thread->name);
+	return packed(writer);
+}
+
+int mt_writer_not_tracked(struct mt_writer *writer, const struct mt_not_tracked *what)
+{
+	if (writer->error)
+		return writer->error;
+	pack_kind(writer, MT_KIND_NOT_TRACKED, 4);
+	pack_uint(writer, what->tgid);
+	pack_string(writer, what->what);
+	pack_string(writer, what->reason);
+	return packed(writer);
+}
+
+/* The number of the event's info, a new row if there is none yet. */
+static int info_of(struct mt_writer *writer, const struct mt_event *event, uint32_t *ret)
+{
+	struct mt_info info = { .size = event->size,
+				.node = event->node,
+				.type = event->type,
+				.function = event->function };
+	struct block *infos = &writer->infos;
+	int r = mt_infos_intern(&writer->table, &info, ret);
+
+	if (r == -ENOSPC) {
+		/* Rows of the full table are still to be packed, and events that name them. */
+		close_block(writer);
+		mt_infos_reset(&writer->table);
+		infos->first = 0;
+		r = mt_infos_intern(&writer->table, &info, ret);
+	}
+	if (r <= 0)
+		return r;
+	mt_column_delta(&infos->columns[INFO_NODE], info.node);
+	mt_column_varint(&infos->columns[INFO_SIZE], info.size);
+	mt_column_runs(&infos->columns[INFO_TYPE], info.type);
+	mt_column_runs(&infos->columns[INFO_FUNCTION], info.function);
+	infos->n++;
+	return 0;
+}
+
+int mt_writer_event(struct mt_writer *writer, const struct mt_event *event)
+{
+	struct block *events = &writer->events;
+	uint32_t info;
+	int r;
+
+	if (writer->error)
+		return writer->error;
+	if (event->type == MT_EVENT_NONE || event->type >= _MT_EVENT_MAX || !event->thread ||
+	    event->thread >= writer->next_thread || event->node >= writer->next_node)
+		return fail(writer, -EINVAL);
+	r = info_of(writer, event, &info);
+	if (r < 0)
+		return fail(writer, r);
+	mt_column_varint(&events->columns[EVENT_INFO], info);
+	mt_column_runs(&events->columns[EVENT_THREAD], event->thread);
+	mt_column_delta(&events->columns[EVENT_TIME], event->time_ns);
+	mt_column_delta(&events->columns[EVENT_ADDRESS], event->address);
+	events->n++;
+	if (++writer->frame_events < MT_WRITER_FRAME_EVENTS)
+		return 0;
+	return mt_writer_flush(writer);
+}
+
+int mt_writer_flush(struct mt_writer *writer)
+{
+	if (writer->error)
+		return writer->error;
+	close_block(writer);
+	if (writer->error || !writer->body_len)
+		return writer->error;
+	return write_body(writer);
+}
+
+static int add_seal(struct mt_writer *writer)
+{
+	uint8_t seal[MT_SEAL_BYTES] = MT_SEAL;
+
+	put_little_endian(seal + sizeof(MT_SEAL) - 1, XXH64_digest(writer->frames), 8);
+	return add_skippable(writer, seal, MT_SEAL_BYTES);
+}
+
+int mt_writer_finish(struct mt_writer *writer, const struct mt_footer *footer)
+{
+	int r = mt_writer_flush(writer);
+
+	if (r < 0)
+		return r;
+	pack_kind(writer, MT_KIND_FOOTER, 7);
+	pack_uint(writer, footer->end_ns);
+	msgpack_pack_int32(&writer->packer, footer->status);
+	pack_uint(writer, footer->events);
+	pack_uint(writer, footer->lost_events);
+	pack_uint(writer, footer->lost_stacks);
+	if (writer->error)
+		return writer->error;
+	XXH64_update(writer->records, writer->body, writer->body_len);
+	pack_uint(writer, XXH64_digest(writer->records));
+	r = add_body(writer);
+	if (r == 0)
+		r = add_seal(writer);
+	if (r == 0)
+		r = write_frame(writer);
+	if (r < 0)
+		return r;
+	fail(writer, -ESHUTDOWN); /* for calls after this one */
+	return close(mt_take_fd(&writer->fd)) < 0 ? mt_neg_errno() : 0;
+}
+
+uint64_t mt_writer_bytes(const struct mt_writer *writer)
+{
+	return writer->bytes;
+}

@@ -1,0 +1,5 @@
+## SPDX-License-Identifier: LGPL-2.1-or-later
+
+EXTRA_DIST +=		\
+	%D%/cleanup.h	\
+	%D%/err.h

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * batch.c - see batch.h for the contract
+ *
+ * Invariants
+ *   - Each record is a struct item, the fixed struct, then its strings, each with its NUL;
+ *     the whole is padded to 8 bytes, so that the structs are aligned where they lie.
+ *   - Pointers in a stored struct mean nothing: they are set again when it is handed on.
+ */
+#include "collector/batch.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+
+struct item {
+	uint32_t kind;
+	uint32_t bytes; /* of item, struct, strings and padding */
+};
+
+/* What follows the fixed struct. */
+struct tail {
+	const void *bytes;
+	size_t len;
+};
+
+struct mt_batch {
+	size_t used;
+	char bytes[MT_BATCH_BYTES] __attribute__((aligned(8)));
+};
+
+static void batch_freep(struct mt_batch **batch)
+{
+	mt_batch_free(*batch);
+}
+
+int mt_batch_new(struct mt_batch **ret)
+{
+	mt_cleanup(batch_freep) struct mt_batch *batch = malloc(sizeof(*batch));
+
+	if (!batch)
+		return -ENOMEM;
+	mt_batch_clear(batch);
+	*ret = mt_take_ptr(batch);
+	return 0;
+}
+
+void mt_batch_free(struct mt_batch *batch)
+{
+	free(batch);
+}
+
+void mt_batch_clear(struct mt_batch *batch)
+{
+	batch->used = 0;
+}
+
+bool mt_batch_empty(const struct mt_batch *batch)
+{
+	return batch->used == 0;
+}
+
+static int append(struct mt_batch *batch, enum mt_batch_kind kind, const void *fixed,
+		  size_t fixed_len, const struct tail *tails, size_t n_tails)
+{
+	size_t len = sizeof(struct item) + fixed_len;
+	struct item *item;
+	char *at;
+
+	for (size_t i = 0; i < n_tails; i++)
+		len += tails[i].len;
+	len = (len + 7) & ~(size_t)7;
+	if (len > sizeof(batch->bytes))
+		return -EMSGSIZE;
+	if (len > sizeof(batch->bytes) - batch->used)
+		return -ENOSPC;
+
+	item = (struct item *)(batch->bytes + batch->used);
+	*item = (struct item){ .kind = kind, .bytes = (uint32_t)len };
+	at = (char *)(item + 1);
+	memcpy(at, fixed, fixed_len);
+	at += fixed_len;
+	for (size_t i = 0; i < n_tails; i++) {
+		memcpy(at, tails[i].bytes, tails[i].len);
+		at += tails[i].len;
+	}
+	batch->used += len;
+	return 0;
+}
+
+static struct tail string(const char *s)
+{
+	return (struct tail){ .bytes = s ? s : "", .len = s ? strlen(s) + 1 : 1 };
+}
+
+static int append_module(struct mt_batch *batch, const struct mt_module *module)
+{
+	const struct tail tails[] = { string(module->path),
+				      { module->build_id, module->build_id_bytes } };
+
+	return append(batch, MT_BATCH_MODULE, module, sizeof(*module), tails, 2);
+}
+
+static int append_process(struct mt_batch *batch, const struct mt_process *process)
+{
+	const struct tail tails[] = { string(process->exe), string(process->name) };
+
+	return append(batch, MT_BATCH_PROCESS, process, sizeof(*process), tails, 2);
+}
+
+static int append_thread(struct mt_batch *batch, const struct mt_thread_info *thread)
+{
+	const struct tail tails[] = { string(thread->name) };
+
+	return append(batch, MT_BATCH_THREAD, thread, sizeof(*thread), tails, 1);
+}
+
+static int append_not_tracked(struct mt_batch *batch, const struct mt_not_tracked *what)
+{
+	const struct tail tails[] = { string(what->what), string(what->reason) };
+
+	return append(batch, MT_BATCH_NOT_TRACKED, what, sizeof(*what), tails, 2);
+}
+
+int mt_batch_add(struct mt_batch *batch, enum mt_batch_kind kind, const void *record)
+{
+	switch (kind) {
+	case MT_BATCH_EVENT:
+		return append(batch, kind, record, sizeof(struct mt_event), NULL, 0);
+	case MT_BATCH_NODE:
+		return append(batch, kind, record, sizeof(struct mt_node), NULL, 0);
+	case MT_BATCH_MODULE:
+		return append_module(batch, record);
+	case MT_BATCH_PROCESS:
+		return append_process(batch, record);
+	case MT_BATCH_PROCESS_END:
+		return append(batch, kind, record, sizeof(struct mt_process_end), NULL, 0);
+	case MT_BATCH_THREAD:
+		return append_thread(batch, record);
+	case MT_BATCH_NOT_TRACKED:
+		return append_not_tracked(batch, record);
+	}
+	return -EINVAL;
+}
+
+static int write_module(struct mt_writer *writer, const void *fixed)
+{
+	struct mt_module module = *(const struct mt_module *)fixed;
+
+	module.path = (const char *)fixed + sizeof(module);
+	module.build_id = (const uint8_t *)module.path + strlen(module.path) + 1;
+	return mt_writer_module(writer, &module);
+}
+
+static int write_process(struct mt_writer *writer, const void *fixed)
+{
+	struct mt_process process = *(const struct mt_process *)fixed;
+
+	process.exe = (const char *)fixed + sizeof(process);
+	process.name = process.exe + strlen(process.exe) + 1;
+	return mt_writer_process(writer, &process);
+}
+
+static int write_thread(struct mt_writer *writer, const void *fixed)
+{
+	struct mt_thread_info thread = *(const struct mt_thread_info *)fixed;
+
+	thread.name = (const char *)fixed + sizeof(thread);
+	return mt_writer_thread(writer, &thread);
+}
+
+static int write_not_tracked(struct mt_writer *writer, const void *fixed)
+{
+	struct mt_not_tracked what = *(const struct mt_not_tracked *)fixed;
+
+	what.what = (const char *)fixed + sizeof(what);
+	what.reason = what.what + strlen(what.what) + 1;
+	return mt_writer_not_tracked(writer, &what);
+}
+
+static int write_item(struct mt_writer *writer, const struct item *item)
+{
+	const void *fixed = item + 1;
+
+	switch ((enum mt_batch_kind)item->kind) {
+	case MT_BATCH_EVENT:
+		return mt_writer_event(writer, fixed);
+	case MT_BATCH_NODE:
+		return mt_writer_node(writer, fixed);
+	case MT_BATCH_MODULE:
+		return write_module(writer, fixed);
+	case MT_BATCH_PROCESS:
+		return write_process(writer, fixed);
+	case MT_BATCH_PROCESS_END:
+		return mt_writer_process_end(writer, fixed);
+	case MT_BATCH_THREAD:
+		return write_thread(writer, fixed);
+	case MT_BATCH_NOT_TRACKED:
+		return write_not_tracked(writer, fixed);
+	}
+	return -EINVAL;
+}
+
+int mt_batch_write(const struct mt_batch *batch, struct mt_writer *writer)
+{
+	size_t at = 0;
+	int r;
+
+	while (at < batch->used) {
+		const struct item *item = (const struct item *)(batch->bytes + at);
+
+		r = write_item(writer, item);
+		if (r < 0)
+			return r;
+		at += item->bytes;
+	}
+	return 0;
+}

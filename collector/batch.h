@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+/*
+ * batch.h - records on their way from the merge to the writer, in order
+ *
+ * A batch is a block of bytes that holds the writer's records (artifact/format.h) one
+ * behind the other, strings and arrays included; mt_batch_write() hands them to a writer.
+ *
+ * Contract
+ *   Ownership: what is added is copied.  mt_batch_new() gives a batch for mt_batch_free(),
+ *              which takes NULL.
+ *   Errors:    -ENOSPC: it does not fit, the batch is as before; a record that would not
+ *              fit in an empty batch: -EMSGSIZE.
+ *   Threads:   one at a time.
+ *   Bounds:    MT_BATCH_BYTES.
+ */
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "artifact/format.h"
+#include "artifact/writer.h"
+
+#define MT_BATCH_BYTES (256 * 1024)
+
+enum mt_batch_kind {
+	MT_BATCH_EVENT,	      /* struct mt_event */
+	MT_BATCH_NODE,	      /* struct mt_node */
+	MT_BATCH_MODULE,      /* struct mt_module */
+	MT_BATCH_PROCESS,     /* struct mt_process */
+	MT_BATCH_PROCESS_END, /* struct mt_process_end */
+	MT_BATCH_THREAD,      /* struct mt_thread_info */
+	MT_BATCH_NOT_TRACKED, /* struct mt_not_tracked */
+};
+
+struct mt_batch;
+
+int mt_batch_new(struct mt_batch **ret);
+void mt_batch_free(struct mt_batch *batch);
+void mt_batch_clear(struct mt_batch *batch);
+bool mt_batch_empty(const struct mt_batch *batch);
+
+/* record: the struct of artifact/format.h that the kind says. */
+int mt_batch_add(struct mt_batch *batch, enum mt_batch_kind kind, const void *record);
+
+/* Hands all records to the writer, in order; stops at its first error and returns it. */
+int mt_batch_write(const struct mt_batch *batch, struct mt_writer *writer);

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * call_tree.c - see call_tree.h for the contract
+ *
+ * Invariants
+ *   - The table is at most half full, so that a search ends, and soon.
+ *   - Nodes are never moved within the array or removed: an id is its place.
+ */
+#include "collector/call_tree.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#define FIRST_TABLE_LEN 4096
+
+int mt_call_tree_init(struct mt_call_tree *tree, uint32_t end_id)
+{
+	struct mt_call_tree made = {
+		.most = end_id > MT_NODE_FIRST ? end_id - MT_NODE_FIRST : 0,
+		.table_len = FIRST_TABLE_LEN,
+	};
+
+	made.table = calloc(made.table_len, sizeof(*made.table));
+	if (!made.table)
+		return -ENOMEM;
+	*tree = made;
+	return 0;
+}
+
+void mt_call_tree_done(struct mt_call_tree *tree)
+{
+	free(tree->nodes);
+	free(tree->table);
+	*tree = (struct mt_call_tree){ 0 };
+}
+
+static uint32_t hash_of(uint32_t parent, const struct mt_frame *frame)
+{
+	uint64_t h = frame->offset * 0x9e3779b97f4a7c15ULL;
+
+	h ^= ((uint64_t)frame->module << 33 | (uint64_t)frame->exact << 32 | parent) *
+	     0xc2b2ae3d27d4eb4fULL;
+	h ^= h >> 32;
+	h *= 0x9e3779b97f4a7c15ULL;
+	return (uint32_t)(h >> 32);
+}
+
+static bool is_same(const struct mt_call_node *node, uint32_t parent, const struct mt_frame *frame)
+{
+	return node->parent == parent && node->frame.offset == frame->offset &&
+	       node->frame.module == frame->module && node->frame.exact == frame->exact;
+}
+
+static int grow_nodes(struct mt_call_tree *tree)
+{
+	size_t capacity = tree->capacity ? 2 * tree->capacity : FIRST_TABLE_LEN / 2;
+	struct mt_call_node *nodes = reallocarray(tree->nodes, capacity, sizeof(*nodes));
+
+	if (!nodes)
+		return -ENOMEM;
+	tree->nodes = nodes;
+	tree->capacity = capacity;
+	return 0;
+}
+
+static int grow_table(struct mt_call_tree *tree)
+{
+	size_t len = 2 * tree->table_len;
+	uint32_t *table = calloc(len, sizeof(*table));
+
+	if (!table)
+		return -ENOMEM;
+	for (size_t i = 0; i < tree->len; i++) {
+		size_t at = tree->nodes[i].hash & (len - 1);
+
+		while (table[at])
+			at = (at + 1) & (len - 1);
+		table[at] = (uint32_t)i + 1;
+	}
+	free(tree->table);
+	tree->table = table;
+	tree->table_len = len;
+	return 0;
+}
+
+static int add(struct mt_call_tree *tree, uint32_t parent, const struct mt_frame *frame,
+	       uint32_t hash, uint32_t *ret)
+{
+	size_t at;
+	int r;
+
+	if (tree->len >= tree->most)
+		return -EOVERFLOW;
+	if (tree->len == tree->capacity) {
+		r = grow_nodes(tree);
+		if (r < 0)
+			return r;
+	}
+	if (2 * (tree->len + 1) > tree->table_len) {
+		r = grow_table(tree);
+		if (r < 0)
+			return r;
+	}
+	for (at = hash & (tree->table_len - 1); tree->table[at];)
+		at = (at + 1) & (tree->table_len - 1);
+	tree->nodes[tree->len] = (struct mt_call_node){
+		.frame = *frame,
+		.parent = parent,
+		.hash = hash,
+	};
+	*ret = mt_call_tree_end(tree);
+	tree->table[at] = (uint32_t)++tree->len;
+	return 0;
+}
+
+int mt_call_tree_child(struct mt_call_tree *tree, uint32_t parent, const struct mt_frame *frame,
+		       uint32_t *ret)
+{
+	uint32_t hash = hash_of(parent, frame), i;
+	size_t at = hash & (tree->table_len - 1);
+
+	assert(parent < mt_call_tree_end(tree));
+	while ((i = tree->table[at])) {
+		if (is_same(&tree->nodes[i - 1], parent, frame)) {
+			*ret = MT_NODE_FIRST + i - 1;
+			return 0;
+		}
+		at = (at + 1) & (tree->table_len - 1);
+	}
+	return add(tree, parent, frame, hash, ret);
+}
+
+uint32_t mt_call_tree_end(const struct mt_call_tree *tree)
+{
+	return MT_NODE_FIRST + (uint32_t)tree->len;
+}
+
+const struct mt_call_node *mt_call_tree_node(const struct mt_call_tree *tree, uint32_t id)
+{
+	assert(id >= MT_NODE_FIRST && id < mt_call_tree_end(tree));
+	return &tree->nodes[id - MT_NODE_FIRST];
+}

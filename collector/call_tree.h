@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+/*
+ * call_tree.h - each call chain once: a node is a frame and the chain of its callers
+ *
+ * Contract
+ *   Input:     a parent is a root (an enum mt_stop, why the chain ends there) or an id that
+ *              the tree gave.
+ *   Ownership: mt_call_tree_node()'s pointer is valid until the next
+ *              mt_call_tree_child().
+ *   Errors:    -ENOMEM; -EOVERFLOW: no id is left.  The tree is as before then.
+ *   Threads:   one at a time.
+ *   Bounds:    at most 80 bytes for each distinct chain; ids end where the caller of
+ *              mt_call_tree_init() said.
+ *
+ * Ids are counted up from MT_NODE_FIRST, a parent's is smaller than its child's: a writer
+ * that emits the nodes from the id where it stopped up to mt_call_tree_end() emits each once
+ * and none before its parent.
+ */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "artifact/format.h"
+
+#define MT_NO_MODULE UINT32_MAX
+
+/* What struct mt_node (artifact/format.h) says of a frame. */
+struct mt_frame {
+	uint64_t offset; /* ELF virtual address; in no module: run-time address */
+	uint32_t module; /* or MT_NO_MODULE */
+	uint32_t exact;	 /* 1: offset is of the instruction itself, not of a return address */
+};
+
+struct mt_call_node {
+	struct mt_frame frame;
+	uint32_t parent;
+	uint32_t hash;
+};
+
+struct mt_call_tree {
+	struct mt_call_node *nodes; /* of the ids from MT_NODE_FIRST on */
+	size_t len, capacity;
+	size_t most;
+	uint32_t *table;  /* id - MT_NODE_FIRST + 1, at hash or behind; 0: free */
+	size_t table_len; /* a power of two, more than twice len */
+};
+
+/* end_id: no id is this or above; UINT32_MAX for all. */
+int mt_call_tree_init(struct mt_call_tree *tree, uint32_t end_id);
+void mt_call_tree_done(struct mt_call_tree *tree);
+
+int mt_call_tree_child(struct mt_call_tree *tree, uint32_t parent, const struct mt_frame *frame,
+		       uint32_t *ret);
+
+/* The id that the next new node will have. */
+uint32_t mt_call_tree_end(const struct mt_call_tree *tree);
+
+/* id: from MT_NODE_FIRST to below mt_call_tree_end(). */
+const struct mt_call_node *mt_call_tree_node(const struct mt_call_tree *tree, uint32_t id);

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+/*
+ * clock.h - CLOCK_MONOTONIC in ns, the clock of the events and of bpf_ktime_get_ns()
+ */
+#include <stdint.h>
+#include <time.h>
+
+static inline uint64_t mt_clock_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+/*
+ * decode.h - a slot's stack records, wire/stack_record.h, to windows
+ *
+ * Contract
+ *   Input:     bytes that the target may have written: nothing in them is trusted, and they
+ *              may even change while they are read.  Records of one slot, which the caller
+ *              found by a copy of their head, in the order in which they were sent.
+ *   Ownership: mt_decoder_new() gives an object for mt_decoder_free(), which takes NULL.
+ *              A window's words are the decoder's, until its next record.
+ *   Errors:    -EBADMSG: not a record of this budget;
+ *              -ESTALE: against another reference than the decoder has;
+ *              -EILSEQ: the window does not hash to the record's digest;
+ *              -ENOMEM, for a record that leaves the reference alone (DETACHED, RAW).
+ *              Nothing is returned with an error.  -ESTALE, -ENOMEM and all errors of
+ *              DETACHED and RAW leave the reference as it was.  The others of DELTA and KEY may
+ *              void it: every delta is -ESTALE then, until a key frame comes, for which
+ *              the caller asks by mt_reference.resync_asked.
+ *   Threads:   one at a time for each decoder.
+ *   Bounds:    two windows of the budget and 1.4 KiB each; the second when it is needed.
+ */
+#include <stddef.h>
+#include <stdint.h>
+
+#include "collector/window.h"
+#include "wire/stack_record.h"
+
+struct mt_decoder;
+
+/* budget_bytes: a power of two, 4 to 64 KiB, or -EINVAL. */
+int mt_decoder_new(uint32_t budget_bytes, struct mt_decoder **ret);
+void mt_decoder_free(struct mt_decoder *decoder);
+
+/* Decodes and verifies one record. */
+int mt_decode_record(struct mt_decoder *decoder, const void *bytes, size_t len,
+		     struct mt_window *ret);
+
+static inline void mt_decoder_freep(struct mt_decoder **decoder)
+{
+	mt_decoder_free(*decoder);
+}

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * encode.c - see encode.h for the contract
+ *
+ * Invariants
+ *   - A batch is in exactly one of: the free stack, the submitter's hand, the queue, the
+ *     encoder's hand.
+ */
+#include "collector/encode.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "collector/clock.h"
+
+struct mt_encode {
+	struct mt_writer *writer;
+	pthread_t thread;
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	struct mt_batch *filling; /* the submitter's; NULL: none taken */
+	uint64_t events;
+	/* All below: under lock. */
+	struct mt_batch *free[MT_ENCODE_BATCHES];
+	uint32_t n_free;
+	struct mt_batch *queue[MT_ENCODE_BATCHES];
+	uint32_t first, n_queued;
+	int error;
+	int stopping;
+};
+
+static void keep_error(struct mt_encode *e, int r)
+{
+	if (r >= 0)
+		return;
+	pthread_mutex_lock(&e->lock);
+	if (!e->error)
+		e->error = r;
+	pthread_mutex_unlock(&e->lock);
+}
+
+/* The next batch; NULL when it is time to flush, or to end. */
+static struct mt_batch *next(struct mt_encode *e, uint64_t flush_ns, int *ret_end)
+{
+	struct timespec until = { .tv_sec = (time_t)(flush_ns / 1000000000),
+				  .tv_nsec = (long)(flush_ns % 1000000000) };
+	struct mt_batch *batch = NULL;
+	int timed_out = 0;
+
+	pthread_mutex_lock(&e->lock);
+	while (!e->n_queued && !e->stopping && !timed_out)
+		timed_out = pthread_cond_timedwait(&e->changed, &e->lock, &until) == ETIMEDOUT;
+	if (e->n_queued) {
+		batch = e->queue[e->first];
+		e->first = (e->first + 1) % MT_ENCODE_BATCHES;
+		e->n_queued--;
+	}
+	*ret_end = !batch && e->stopping;
+	pthread_mutex_unlock(&e->lock);
+	return batch;
+}
+
+static void give_back(struct mt_encode *e, struct mt_batch *batch)
+{
+	mt_batch_clear(batch);
+	pthread_mutex_lock(&e->lock);
+	e->free[e->n_free++] = batch;
+	pthread_cond_broadcast(&e->changed);
+	pthread_mutex_unlock(&e->lock);
+}
+
+static void *encoder(void *arg)
+{
+	struct mt_encode *e = arg;
+	uint64_t flush_ns = mt_clock_ns() + MT_ENCODE_FLUSH_NS;
+	int end = 0;
+
+	while (!end) {
+		struct mt_batch *batch = next(e, flush_ns, &end);
+
+		if (batch) {
+			if (!mt_encode_error(e))
+				keep_error(e, mt_batch_write(batch, e->writer));
+			give_back(e, batch);
+		}
+		if (end || mt_clock_ns() >= flush_ns) {
+			if (!mt_encode_error(e))
+				keep_error(e, mt_writer_flush(e->writer));
+			flush_ns = mt_clock_ns() + MT_ENCODE_FLUSH_NS;
+		}
+	}
+	return NULL;
+}
+
+static void free_all(struct mt_encode *e)
+{
+	mt_batch_free(e->filling);
+	for (uint32_t i = 0; i < e->n_free; i++)
+		mt_batch_free(e->free[i]);
+	pthread_cond_destroy(&e->changed);
+	pthread_mutex_destroy(&e->lock);
+	free(e);
+}
+
+int mt_encode_start(struct mt_writer *writer, struct mt_encode **ret)
+{
+	struct mt_encode *e = calloc(1, sizeof(*e));
+	pthread_condattr_t attr;
+	int r = 0;
+
+	if (!e)
+		return -ENOMEM;
+	e->writer = writer;
+	pthread_mutex_init(&e->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&e->changed, &attr);
+	pthread_condattr_destroy(&attr);
+
+	while (e->n_free < MT_ENCODE_BATCHES && r == 0) {
+		r = mt_batch_new(&e->free[e->n_free]);
+		if (r == 0)
+			e->n_free++;
+	}
+	if (r == 0)
+		r = -pthread_create(&e->thread, NULL, encoder, e);
+	if (r < 0) {
+		free_all(e);
+		return r;
+	}
+	*ret = e;
+	return 0;
+}
+
+static struct mt_batch *take(struct mt_encode *e)
+{
+	struct mt_batch *batch;
+
+	pthread_mutex_lock(&e->lock);
+	while (!e->n_free)
+		pthread_cond_wait(&e->changed, &e->lock);
+	batch = e->free[--e->n_free];
+	pthread_mutex_unlock(&e->lock);
+	return batch;
+}
+
+void mt_encode_push(struct mt_encode *e)
+{
+	if (!e->filling || mt_batch_empty(e->filling))
+		return;
+	pthread_mutex_lock(&e->lock);
+	e->queue[(e->first + e->n_queued++) % MT_ENCODE_BATCHES] = e->filling;
+	pthread_cond_broadcast(&e->changed);
+	pthread_mutex_unlock(&e->lock);
+	e->filling = NULL;
+}
+
+int mt_encode_put(struct mt_encode *e, enum mt_batch_kind kind, const void *record)
+{
+	int r;
+
+	if (!e->filling)
+		e->filling = take(e);
+	r = mt_batch_add(e->filling, kind, record);
+	if (r == -ENOSPC) {
+		mt_encode_push(e);
+		e->filling = take(e);
+		r = mt_batch_add(e->filling, kind, record);
+	}
+	if (r == 0 && kind == MT_BATCH_EVENT)
+		e->events++;
+	return r;
+}
+
+uint64_t mt_encode_events(const struct mt_encode *e)
+{
+	return e->events;
+}
+
+int mt_encode_error(struct mt_encode *e)
+{
+	int error;
+
+	pthread_mutex_lock(&e->lock);
+	error = e->error;
+	pthread_mutex_unlock(&e->lock);
+	return error;
+}
+
+int mt_encode_stop(struct mt_encode *e)
+{
+	int error;
+
+	if (!e)
+		return 0;
+	mt_encode_push(e);
+	pthread_mutex_lock(&e->lock);
+	e->stopping = 1;
+	pthread_cond_broadcast(&e->changed);
+	pthread_mutex_unlock(&e->lock);
+	pthread_join(e->thread, NULL);
+	error = e->error;
+	free_all(e);
+	return error;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+/*
+ * encode.h - the encoder's thread and the bounded queue of batches before it
+ *
+ * Contract
+ *   Ownership: mt_encode_start() borrows the writer until mt_encode_stop(), which frees
+ *              the object; NULL is taken.
+ *   Errors:    negative errno.  An error of the writer is kept and returned by
+ *              mt_encode_stop() and mt_encode_error(); batches that come after it are
+ *              taken and dropped, so that the tracked program runs on.
+ *   Threads:   one puts and pushes; the encoder's own thread writes.
+ *   Bounds:    MT_ENCODE_BATCHES batches.  With none free, mt_encode_put() waits: the
+ *              back-pressure reaches the rings, and by them the program.
+ */
+#include "artifact/writer.h"
+#include "collector/batch.h"
+
+#define MT_ENCODE_BATCHES 16
+/* At least every so often, what has come is written as a frame. */
+#define MT_ENCODE_FLUSH_NS (200 * 1000 * 1000ULL)
+
+struct mt_encode;
+
+int mt_encode_start(struct mt_writer *writer, struct mt_encode **ret);
+
+/* Puts a record behind those that were put before; record as for mt_batch_add(). */
+int mt_encode_put(struct mt_encode *encode, enum mt_batch_kind kind, const void *record);
+
+/* Hands what was put to the encoder, without waiting for a batch to be full. */
+void mt_encode_push(struct mt_encode *encode);
+
+/* Events put so far. */
+uint64_t mt_encode_events(const struct mt_encode *encode);
+
+/* The writer's first error, or 0. */
+int mt_encode_error(struct mt_encode *encode);
+
+/* Waits until all that was submitted is written; returns the writer's first error, or 0. */
+int mt_encode_stop(struct mt_encode *encode);

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * forward.c - see forward.h for the contract
+ *
+ * Invariants
+ *   - All signals in forwarded[] and SIGCHLD are blocked and have their default
+ *     disposition here, whatever was inherited: one that is ignored would not be queued.
+ */
+#include "collector/forward.h"
+
+#include <stdio.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/err.h"
+
+static const int forwarded[] = { SIGHUP,  SIGINT,  SIGQUIT, SIGTERM,  SIGUSR1, SIGUSR2,
+				 SIGALRM, SIGPIPE, SIGCONT, SIGWINCH, SIGURG,  SIGIO,
+				 SIGPROF, SIGVTALRM, SIGPWR };
+
+#define N_FORWARDED (sizeof(forwarded) / sizeof(forwarded[0]))
+
+static void take(struct mt_forward *f, sigset_t *blocked, int signo)
+{
+	struct sigaction old, dfl = { .sa_handler = SIG_DFL };
+
+	sigaddset(blocked, signo);
+	if (sigaction(signo, &dfl, &old) == 0 && old.sa_handler == SIG_IGN)
+		sigaddset(&f->ignored, signo);
+}
+
+int mt_forward_init(struct mt_forward *f)
+{
+	sigset_t blocked;
+
+	sigemptyset(&blocked);
+	sigemptyset(&f->ignored);
+	for (size_t i = 0; i < N_FORWARDED; i++)
+		take(f, &blocked, forwarded[i]);
+	take(f, &blocked, SIGCHLD);
+	if (sigprocmask(SIG_BLOCK, &blocked, &f->mask) < 0)
+		return mt_neg_errno();
+	f->fd = signalfd(-1, &blocked, SFD_CLOEXEC | SFD_NONBLOCK);
+	return f->fd < 0 ? mt_neg_errno() : 0;
+}
+
+void mt_forward_restore(const struct mt_forward *f)
+{
+	const struct sigaction ign = { .sa_handler = SIG_IGN };
+
+	for (size_t i = 0; i < N_FORWARDED; i++)
+		if (sigismember(&f->ignored, forwarded[i]))
+			sigaction(forwarded[i], &ign, NULL);
+	if (sigismember(&f->ignored, SIGCHLD))
+		sigaction(SIGCHLD, &ign, NULL);
+	sigprocmask(SIG_SETMASK, &f->mask, NULL);
+}
+
+/* Whether a process sent it, rather than the terminal or a timer of the kernel. */
+static bool sent_by_somebody(const struct signalfd_siginfo *info)
+{
+	return info->ssi_code == SI_USER || info->ssi_code == SI_QUEUE || info->ssi_code == SI_TKILL;
+}
+
+/* Whether the command is stopped and stays so.  Where one SIGCONT continues the whole
+ * group, we may run before it has reached the command. */
+static bool stays_stopped(pid_t tgid)
+{
+	const struct timespec moment = { .tv_nsec = 10 * 1000 * 1000 };
+	char path[32], state = '?';
+	FILE *file;
+
+	nanosleep(&moment, NULL);
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)tgid);
+	file = fopen(path, "re");
+	if (!file)
+		return false;
+	if (fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
+		state = '?';
+	fclose(file);
+	return state == 'T';
+}
+
+static bool reap(pid_t tgid, int *ret_status)
+{
+	pid_t r;
+	int status;
+
+	while ((r = waitpid(tgid, &status, WNOHANG | WUNTRACED)) == tgid) {
+		if (!WIFSTOPPED(status)) {
+			*ret_status = status;
+			return true;
+		}
+		if (stays_stopped(tgid))
+			raise(SIGSTOP);
+	}
+	return false;
+}
+
+bool mt_forward_handle(struct mt_forward *f, pid_t tgid, int *ret_status)
+{
+	struct signalfd_siginfo info;
+
+	while (read(f->fd, &info, sizeof(info)) == sizeof(info)) {
+		if (info.ssi_signo == SIGCHLD) {
+			if (reap(tgid, ret_status))
+				return true;
+		} else if (sent_by_somebody(&info)) {
+			kill(tgid, (int)info.ssi_signo);
+		}
+	}
+	return false;
+}

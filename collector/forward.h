@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+/*
+ * forward.h - signals between whoever started memtrack-run and the command
+ *
+ * A signal that somebody sends to memtrack-run is sent on to the command.  One that the
+ * terminal sends has reached the command already, as a member of the same group, and is
+ * not sent twice.  A command that stops stops memtrack-run too, so that a shell sees it.
+ *
+ * Contract
+ *   Ownership: mt_forward_init() blocks the signals and remembers mask and dispositions;
+ *              mt_forward_restore() gives them back, in the command's process.  Our own
+ *              stay blocked.
+ *   Errors:    negative errno of signalfd(2).
+ *   Threads:   one.
+ */
+#include <signal.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct mt_forward {
+	int fd; /* readable when a signal is there */
+	sigset_t mask;
+	sigset_t ignored;
+};
+
+int mt_forward_init(struct mt_forward *ret);
+void mt_forward_restore(const struct mt_forward *forward);
+
+/* Handles the signals that are there; returns whether the command ended, with its status. */
+bool mt_forward_handle(struct mt_forward *forward, pid_t tgid, int *ret_status);

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+/*
+ * frame_pointer.h - from a frame without unwind information to its caller, if rbp allows
+ *
+ * Contract
+ *   Input:     rsp and rbp of a frame whose code has no unwind information; anything.
+ *   Errors:    the reason to stop, by which *ret was not written.
+ *   Bounds:    two words are read.
+ *
+ * The compiler (-fno-omit-frame-pointer) or the assembler's author may have kept
+ *
+ *     [rbp + 8]  return address
+ *     [rbp]      the caller's rbp
+ *
+ * or may have put anything into rbp.  It is taken for the former if rbp is an aligned
+ * address at rsp or above, not further than MT_FRAME_POINTER_BYTES, and what lies at
+ * [rbp + 8] can be a return address: the byte before it is code.
+ */
+#include "collector/space.h"
+#include "collector/window.h"
+
+#define MT_FRAME_POINTER_BYTES (1024 * 1024)
+
+struct mt_frame_pointer_caller {
+	uint64_t pc, sp;
+	uint64_t rbp_at; /* where its rbp is saved */
+};
+
+/*
+ * linked: the frame below was left by its frame pointer, too, so that an rbp of 0 is the
+ * end mark that the psABI asks for; without that it is a register that happens to be 0.
+ * otherwise: the reason to stop if rbp is no frame pointer.
+ */
+enum mt_stop mt_frame_pointer_follow(const struct mt_space *space, const struct mt_window *window,
+				     uint64_t rsp, uint64_t rbp, bool linked,
+				     enum mt_stop otherwise, struct mt_frame_pointer_caller *ret);

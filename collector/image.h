@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+/*
+ * image.h - an ELF file with code: its unwind information, its build-id, where code is
+ *
+ * Contract
+ *   Input:     a regular file or bytes, of any content: the file belongs to whoever runs
+ *              the target.  Only 64-bit little-endian files are images; unwind information
+ *              is read for x86-64.
+ *   Ownership: the descriptor or the bytes are the caller's and not needed once the call
+ *              returns.  An image is counted: mt_image_new_*() gives one reference,
+ *              mt_image_unref() takes NULL.
+ *   Errors:    -EINVAL: not a regular file; -EBADMSG: not an ELF image, or cut before its
+ *              segments are told; -ENOMEM; those of pread(2).  Sections that are cut,
+ *              missing or malformed are as if the file had fewer.
+ *   Threads:   an image does not change once it is made; references are counted atomically.
+ *   Bounds:    memory is that of the unwind sections, each MT_IMAGE_SECTION_BYTES at most,
+ *              also after decompression.
+ *
+ * What is needed is read into memory when the image is made, not mapped: somebody may
+ * replace or truncate the file at any time, and a mapping would raise SIGBUS then.
+ */
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "collector/cfi.h"
+
+#define MT_IMAGE_SECTION_BYTES (256u * 1024 * 1024)
+#define MT_BUILD_ID_BYTES 64
+
+struct mt_image_segment {
+	uint64_t start, end; /* ELF virtual addresses */
+};
+
+struct mt_image {
+	atomic_uint refs;
+	uint16_t machine; /* EM_* */
+	uint8_t build_id[MT_BUILD_ID_BYTES];
+	uint32_t build_id_bytes;       /* 0: has none, or one that is longer */
+	struct mt_image_segment *code; /* executable segments */
+	size_t code_len;
+	uint8_t *eh_frame_hdr, *eh_frame, *debug_frame; /* what cfi borrows */
+	struct mt_cfi cfi;
+	size_t bytes; /* of memory, about */
+};
+
+int mt_image_new_fd(int fd, struct mt_image **ret);
+int mt_image_new_memory(const void *bytes, size_t len, struct mt_image **ret);
+
+struct mt_image *mt_image_ref(struct mt_image *image);
+void mt_image_unref(struct mt_image *image);
+
+/* Whether an executable segment has the address. */
+bool mt_image_is_code(const struct mt_image *image, uint64_t vaddr);
+
+static inline void mt_image_unrefp(struct mt_image **image)
+{
+	mt_image_unref(*image);
+}

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * launch.c - see launch.h for the contract
+ *
+ * Invariants
+ *   - The child has its process id before anything else is decided: the artifact's name
+ *     has it, and the kernel part must know it before it executes.
+ *   - Both variables come through the gate, so that the child needs no more than its own
+ *     memory once it is let go.
+ */
+#include "collector/launch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "collector/place.h"
+#include "wire/session.h"
+
+struct gate_message {
+	char shim[128];
+	char run[160];
+};
+
+static bool parse_id(const char *name, unsigned long *ret)
+{
+	const char *text = secure_getenv(name);
+	char *end;
+
+	if (!text || *text < '0' || *text > '9')
+		return false;
+	errno = 0;
+	*ret = strtoul(text, &end, 10);
+	return !errno && !*end && *ret <= UINT32_MAX;
+}
+
+void mt_launch_user(struct mt_user *ret)
+{
+	unsigned long uid, gid;
+
+	*ret = (struct mt_user){ 0 };
+	if (geteuid() == 0 && parse_id("SUDO_UID", &uid) && parse_id("SUDO_GID", &gid) && uid)
+		*ret = (struct mt_user){ .change = 1, .uid = (uid_t)uid, .gid = (gid_t)gid };
+}
+
+static int become(const struct mt_user *user)
+{
+	const struct passwd *entry;
+
+	if (!user->change)
+		return 0;
+	entry = getpwuid(user->uid);
+	if (entry ? initgroups(entry->pw_name, user->gid) : setgroups(1, &user->gid))
+		return mt_neg_errno();
+	if (setresgid(user->gid, user->gid, user->gid) < 0 ||
+	    setresuid(user->uid, user->uid, user->uid) < 0)
+		return mt_neg_errno();
+	if (entry && (setenv("HOME", entry->pw_dir, 1) < 0 || setenv("USER", entry->pw_name, 1) < 0 ||
+		      setenv("LOGNAME", entry->pw_name, 1) < 0))
+		return mt_neg_errno();
+	return 0;
+}
+
+/* Whether the entry of LD_PRELOAD, len bytes, is a memtrack shim. */
+static bool is_shim(const char *entry, size_t len)
+{
+	size_t n = strlen(MT_SHIM_NAME);
+
+	return len >= n && !memcmp(entry + len - n, MT_SHIM_NAME, n) &&
+	       (len == n || entry[len - n - 1] == '/');
+}
+
+static int extend_preload(const char *shim)
+{
+	mt_cleanup(mt_freep) char *value = NULL;
+	const char *old = getenv("LD_PRELOAD");
+	size_t room, used;
+
+	if (!old)
+		old = "";
+	room = strlen(shim) + 1 + strlen(old) + 1;
+	value = malloc(room);
+	if (!value)
+		return -ENOMEM;
+	used = (size_t)snprintf(value, room, "%s", shim);
+	while (*old) {
+		size_t len = strcspn(old, ": ");
+
+		if (len && !is_shim(old, len))
+			used += (size_t)snprintf(value + used, room - used, ":%.*s", (int)len, old);
+		old += len + (old[len] != '\0');
+	}
+	return setenv("LD_PRELOAD", value, 1) < 0 ? mt_neg_errno() : 0;
+}
+
+__attribute__((noreturn)) static void child(char **command, const struct mt_user *user,
+					    const struct mt_forward *forward, int gate, int report)
+{
+	struct gate_message message;
+	int r;
+
+	if (read(gate, &message, sizeof(message)) != sizeof(message))
+		_exit(125);
+	r = extend_preload(message.shim);
+	if (r == 0 && setenv(MT_RUN_VARIABLE, message.run, 1) < 0)
+		r = mt_neg_errno();
+	if (r == 0)
+		r = become(user);
+	if (r == 0) {
+		mt_forward_restore(forward);
+		execvp(command[0], command);
+		r = mt_neg_errno();
+	}
+	(void)!write(report, &r, sizeof(r));
+	_exit(125);
+}
+
+int mt_launch_fork(char **command, const struct mt_user *user, const struct mt_forward *forward,
+		   struct mt_launch *ret)
+{
+	mt_cleanup(mt_closep) int gate_in = -1;
+	mt_cleanup(mt_closep) int gate_out = -1;
+	mt_cleanup(mt_closep) int report_in = -1;
+	mt_cleanup(mt_closep) int report_out = -1;
+	int fds[2];
+	pid_t tgid;
+
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		return mt_neg_errno();
+	gate_in = fds[0];
+	gate_out = fds[1];
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		return mt_neg_errno();
+	report_in = fds[0];
+	report_out = fds[1];
+
+	tgid = fork();
+	if (tgid < 0)
+		return mt_neg_errno();
+	if (tgid == 0) {
+		close(gate_out);
+		close(report_in);
+		child(command, user, forward, gate_in, report_out);
+	}
+	*ret = (struct mt_launch){
+		.tgid = tgid,
+		.gate = mt_take_fd(&gate_out),
+		.report = mt_take_fd(&report_in),
+	};
+	return 0;
+}
+
+int mt_launch_go(struct mt_launch *launch, const char *shim, const char *run)
+{
+	struct gate_message message = { 0 };
+	ssize_t len;
+	int r;
+
+	if (snprintf(message.shim, sizeof(message.shim), "%s", shim) >= (int)sizeof(message.shim) ||
+	    snprintf(message.run, sizeof(message.run), "%s", run) >= (int)sizeof(message.run))
+		return -ENAMETOOLONG;
+	if (write(launch->gate, &message, sizeof(message)) != sizeof(message))
+		return mt_neg_errno();
+	mt_closep(&launch->gate);
+	launch->gate = -1;
+	do
+		len = read(launch->report, &r, sizeof(r));
+	while (len < 0 && errno == EINTR);
+	mt_closep(&launch->report);
+	launch->report = -1;
+	if (len == sizeof(r)) {
+		waitpid(launch->tgid, NULL, 0);
+		return r;
+	}
+	return 0;
+}
+
+void mt_launch_cancel(struct mt_launch *launch)
+{
+	mt_closep(&launch->gate);
+	mt_closep(&launch->report);
+	waitpid(launch->tgid, NULL, 0);
+}

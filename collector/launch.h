@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+/*
+ * launch.h - the command, started as it would be without us but for two variables
+ *
+ * Contract
+ *   Input:     an argument vector for execvp(3).
+ *   Ownership: mt_launch_fork() makes a child that waits for mt_launch_go(); one that is
+ *              given up, by mt_launch_cancel(), never executes anything.
+ *   Errors:    negative errno.  mt_launch_go() returns what execvp() failed with.
+ *   Threads:   one; signals must be blocked and their dispositions saved by
+ *              collector/forward.h before the fork.
+ *
+ * Under sudo the child becomes the invoking user (SUDO_UID, SUDO_GID) before it executes.
+ * The environment gets LD_PRELOAD, extended at its front, and MEMTRACK_RUN; a shim of an
+ * outer run is taken out of LD_PRELOAD: the inner run's is the one that records.
+ */
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "collector/forward.h"
+
+struct mt_launch {
+	pid_t tgid;
+	int gate;   /* closed: the child ends */
+	int report; /* of a failed exec: an errno; end of file: it runs */
+};
+
+/* Who the command is to be: the invoking user of sudo, or as we are. */
+struct mt_user {
+	int change; /* 0: as we are */
+	uid_t uid;
+	gid_t gid;
+};
+
+void mt_launch_user(struct mt_user *ret);
+
+int mt_launch_fork(char **command, const struct mt_user *user, const struct mt_forward *forward,
+		   struct mt_launch *ret);
+
+/* shim: path of the library; run: the value of MEMTRACK_RUN. */
+int mt_launch_go(struct mt_launch *launch, const char *shim, const char *run);
+void mt_launch_cancel(struct mt_launch *launch);

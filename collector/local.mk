@@ -1,0 +1,97 @@
+## SPDX-License-Identifier: LGPL-2.1-or-later
+##
+## Everything but the two mains is in a library, so that tests link what the collector
+## links.  One source, probes.c, sees the skeleton.
+
+noinst_LIBRARIES += %D%/libcollector.a
+
+## A stack's bytes to a call chain.
+collector_unwind_sources =	\
+	%D%/call_tree.c		\
+	%D%/call_tree.h		\
+	%D%/cfi.c		\
+	%D%/cfi.h		\
+	%D%/cfi_entry.c		\
+	%D%/cfi_entry.h		\
+	%D%/cfi_program.c	\
+	%D%/cfi_program.h	\
+	%D%/compressed_section.c \
+	%D%/compressed_section.h \
+	%D%/dwarf_cursor.h	\
+	%D%/expression.c	\
+	%D%/expression.h	\
+	%D%/frame_pointer.c	\
+	%D%/frame_pointer.h	\
+	%D%/image.c		\
+	%D%/image.h		\
+	%D%/images.c		\
+	%D%/images.h		\
+	%D%/space.c		\
+	%D%/space.h		\
+	%D%/unwind.c		\
+	%D%/unwind.h		\
+	%D%/unwind_full.c	\
+	%D%/unwind_full.h	\
+	%D%/window.h
+
+%C%_libcollector_a_SOURCES =	\
+	$(collector_unwind_sources) \
+	%D%/assemble.c		\
+	%D%/assemble.h		\
+	%D%/batch.c		\
+	%D%/batch.h		\
+	%D%/bpf_ring.c		\
+	%D%/bpf_ring.h		\
+	%D%/channel.h		\
+	%D%/clock.h		\
+	%D%/decode.c		\
+	%D%/decode.h		\
+	%D%/encode.c		\
+	%D%/encode.h		\
+	%D%/forward.c		\
+	%D%/forward.h		\
+	%D%/launch.c		\
+	%D%/launch.h		\
+	%D%/merge.c		\
+	%D%/merge.h		\
+	%D%/modules.c		\
+	%D%/modules.h		\
+	%D%/pipeline.c		\
+	%D%/pipeline.h		\
+	%D%/place.c		\
+	%D%/place.h		\
+	%D%/probes.h		\
+	%D%/processes.c		\
+	%D%/processes.h		\
+	%D%/segments.c		\
+	%D%/segments.h		\
+	%D%/session.c		\
+	%D%/session.h		\
+	%D%/size.h		\
+	%D%/stacks.c		\
+	%D%/stacks.h		\
+	%D%/watch.c		\
+	%D%/watch.h
+%C%_libcollector_a_CPPFLAGS = $(AM_CPPFLAGS) $(LIBBPF_CFLAGS) $(LIBELF_CFLAGS) $(XXHASH_CFLAGS)
+
+if ENABLE_BPF
+%C%_libcollector_a_SOURCES += %D%/probes.c
+%D%/libcollector_a-probes.$(OBJEXT): bpf/memtrack.skel.h
+else
+%C%_libcollector_a_SOURCES += %D%/probes_none.c
+endif
+
+collector_libs = %D%/libcollector.a artifact/libartifact.a $(LIBBPF_LIBS)	\
+	$(LIBELF_LIBS) $(ZSTD_LIBS) $(XXHASH_LIBS) $(MSGPACK_LIBS) -lpthread
+
+bin_PROGRAMS += %D%/memtrack-run
+%C%_memtrack_run_SOURCES  = %D%/memtrack_run.c
+%C%_memtrack_run_CPPFLAGS = $(AM_CPPFLAGS) -DMT_PKGLIBDIR='"$(pkglibdir)"'	\
+	-DMT_PKGLIBEXECDIR='"$(pkglibexecdir)"'
+%C%_memtrack_run_LDADD    = $(collector_libs)
+
+pkglibexec_PROGRAMS += %D%/memtrack-collector
+%C%_memtrack_collector_SOURCES = %D%/memtrack_collector.c
+%C%_memtrack_collector_LDADD   = $(collector_libs)
+
+EXTRA_DIST += %D%/probes.c %D%/probes_none.c

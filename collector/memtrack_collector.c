@@ -1,0 +1,508 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * memtrack_collector.c - the process that records a run; started by memtrack-run
+ *
+ *   memtrack-collector --channel=FD --output=FD --directory=PATH --shim=NAME
+ *                      --stack-size=BYTES --capture=auto|ebpf|inline -- COMMAND ARGS...
+ *
+ * It is told of the command over the channel (collector/channel.h) and tells memtrack-run
+ * what to print; it prints nothing itself but what is wrong before there is a channel.
+ * Signals of the terminal are memtrack-run's and the command's business: they are blocked
+ * here, and when the channel ends, for whatever reason, the artifact is finished.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "artifact/writer.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "collector/channel.h"
+#include "collector/clock.h"
+#include "collector/encode.h"
+#include "collector/pipeline.h"
+#include "collector/probes.h"
+#include "collector/segments.h"
+#include "collector/session.h"
+#include "collector/size.h"
+
+#define DRAIN_INTERVAL_MS 1
+/* After the targets are switched off: for those that are in the middle of an append. */
+#define SETTLE_US 2000
+
+enum capture_choice { CAPTURE_AUTO, CAPTURE_EBPF, CAPTURE_INLINE };
+
+struct options {
+	int channel;
+	int output;
+	const char *directory;
+	const char *shim; /* path of the copy that this run preloads */
+	uint64_t stack_bytes;
+	enum capture_choice capture;
+	char **command;
+};
+
+struct collector {
+	struct options options;
+	uint64_t start_ns;
+	uint64_t cookie;
+	struct mt_probes *probes;
+	struct mt_segments *segments;
+	struct mt_session *session;
+	struct mt_writer *writer;
+	struct mt_encode *encode;
+	struct mt_pipeline *pipeline;
+	char why_inline[256];
+	int command_status; /* -1: not known */
+	int error;	    /* the first that ended the recording */
+	const char *error_verb;
+};
+
+__attribute__((format(printf, 3, 4))) static void tell(const struct collector *c,
+						       enum mt_message_kind kind,
+						       const char *format, ...)
+{
+	char text[sizeof(((struct mt_message *)0)->text)];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	/* With memtrack-run gone there is nobody to tell. */
+	(void)mt_channel_send(c->options.channel, kind, 0, text);
+}
+
+static int usage(const char *what)
+{
+	fprintf(stderr, "memtrack-collector: %s; it is started by memtrack-run, see its manual\n",
+		what);
+	return EXIT_FAILURE;
+}
+
+static int parse_capture(const char *text, enum capture_choice *ret)
+{
+	static const char *const names[] = { "auto", "ebpf", "inline" };
+
+	for (int i = 0; i < 3; i++) {
+		if (!strcmp(text, names[i])) {
+			*ret = (enum capture_choice)i;
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
+
+static int parse_options(int argc, char **argv, struct options *o)
+{
+	static const struct option longs[] = {
+		{ "channel", required_argument, NULL, 'c' },
+		{ "output", required_argument, NULL, 'o' },
+		{ "directory", required_argument, NULL, 'd' },
+		{ "shim", required_argument, NULL, 's' },
+		{ "stack-size", required_argument, NULL, 'S' },
+		{ "capture", required_argument, NULL, 'C' },
+		{ NULL, 0, NULL, 0 },
+	};
+	int opt;
+
+	*o = (struct options){ .channel = -1, .output = -1 };
+	opterr = 0;
+	while ((opt = getopt_long(argc, argv, "+", longs, NULL)) != -1) {
+		switch (opt) {
+		case 'c':
+			o->channel = atoi(optarg);
+			break;
+		case 'o':
+			o->output = atoi(optarg);
+			break;
+		case 'd':
+			o->directory = optarg;
+			break;
+		case 's':
+			o->shim = optarg;
+			break;
+		case 'S':
+			if (mt_size_parse(optarg, MT_BUDGET_MAX_BYTES, &o->stack_bytes) < 0)
+				return -EINVAL;
+			break;
+		case 'C':
+			if (parse_capture(optarg, &o->capture) < 0)
+				return -EINVAL;
+			break;
+		default:
+			return -EINVAL;
+		}
+	}
+	o->command = argv + optind;
+	if (o->channel < 0 || o->output < 0 || !o->directory || !o->shim || !o->stack_bytes)
+		return -EINVAL;
+	return 0;
+}
+
+/* Loads and attaches the kernel part; why says what could not be done. */
+static int open_probes(struct collector *c, char *why, size_t room)
+{
+	struct mt_probes_config config = {
+		.budget_bytes = (uint32_t)c->options.stack_bytes,
+		.cookie = c->cookie,
+	};
+	const char *verb = "load the BPF programs";
+	int r = mt_probes_open(&config, &c->probes);
+
+	if (r == 0) {
+		verb = "attach to the preloaded library";
+		r = mt_probes_attach(c->probes, c->options.shim);
+	}
+	if (r < 0) {
+		snprintf(why, room, "cannot %s: %s%s", verb, strerror(-r),
+			 r == -EPERM || r == -EACCES
+				 ? " (needs root, or CAP_BPF and CAP_PERFMON)"
+				 : "");
+		mt_probes_close(c->probes);
+		c->probes = NULL;
+	}
+	return r;
+}
+
+static int choose_capture(struct collector *c)
+{
+	char why[200];
+	int r;
+
+	if (c->options.capture == CAPTURE_INLINE)
+		return 0;
+	r = open_probes(c, why, sizeof(why));
+	if (r == 0)
+		return 0;
+	if (c->options.capture == CAPTURE_EBPF) {
+		tell(c, MT_MESSAGE_FAILED, "%s; --capture=inline needs no privileges", why);
+		return r;
+	}
+	snprintf(c->why_inline, sizeof(c->why_inline), "%s", why);
+	return 0;
+}
+
+static int open_segments(struct collector *c)
+{
+	struct mt_segments_config config = {
+		.budget_bytes = (uint32_t)c->options.stack_bytes,
+		.ring_bytes = MT_RING_BYTES,
+		.cookie = c->cookie,
+		.control_fd = -1,
+		.bpf_references_fd = -1,
+	};
+
+	if (c->probes) {
+		config.control_fd = mt_probes_control_fd(c->probes);
+		config.control = mt_probes_control(c->probes);
+		config.bpf_references_fd = mt_probes_references_fd(c->probes);
+		config.bpf_references = mt_probes_references(c->probes);
+	}
+	return mt_segments_open(&config, &c->segments);
+}
+
+static int open_writer(struct collector *c)
+{
+	struct timespec wall;
+	struct utsname machine;
+	struct mt_header header = {
+		.start_ns = c->start_ns,
+		.capture = c->segments->capture,
+		.budget_bytes = c->segments->budget_bytes,
+		.machine = machine.machine,
+		.program = PACKAGE_STRING,
+		.argv = (const char *const *)c->options.command,
+	};
+
+	if (uname(&machine) < 0 || clock_gettime(CLOCK_REALTIME, &wall) < 0)
+		return mt_neg_errno();
+	header.wall_ns = (uint64_t)wall.tv_sec * 1000000000 + (uint64_t)wall.tv_nsec -
+			 (mt_clock_ns() - c->start_ns);
+	return mt_writer_new(c->options.output, &header, &c->writer);
+}
+
+static void note(void *ctx, const char *text)
+{
+	tell(ctx, MT_MESSAGE_NOTE, "%s", text);
+}
+
+static int open_pipeline(struct collector *c)
+{
+	const char *slash = strrchr(c->options.shim, '/');
+	struct mt_pipeline_config config = {
+		.segments = c->segments,
+		.probes = c->probes,
+		.encode = c->encode,
+		.shim_name = slash ? slash + 1 : c->options.shim,
+		.note = note,
+		.ctx = c,
+	};
+
+	return mt_pipeline_new(&config, &c->pipeline);
+}
+
+static int open_session(struct collector *c)
+{
+	char path[256];
+	int len = snprintf(path, sizeof(path), "%s/socket", c->options.directory);
+
+	if (len < 0 || (size_t)len >= sizeof(path))
+		return -ENAMETOOLONG;
+	return mt_session_open(path, c->segments, mt_pipeline_arrive, c->pipeline, &c->session);
+}
+
+/* Each step and what it is for a person who reads that it failed. */
+static const struct {
+	int (*open)(struct collector *c);
+	const char *verb;
+} steps[] = {
+	{ open_segments, "make the shared memory" },
+	{ open_writer, "write the artifact" },
+	{ NULL, NULL }, /* the encoder, see open_all() */
+	{ open_pipeline, "set up the decoder" },
+	{ open_session, "listen for the tracked processes" },
+};
+
+static int open_all(struct collector *c)
+{
+	int r;
+
+	if (getrandom(&c->cookie, sizeof(c->cookie), 0) != sizeof(c->cookie)) {
+		tell(c, MT_MESSAGE_FAILED, "cannot make the run's cookie: %s", strerror(errno));
+		return -EIO;
+	}
+	r = choose_capture(c);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+		r = steps[i].open ? steps[i].open(c) : mt_encode_start(c->writer, &c->encode);
+		if (r < 0) {
+			tell(c, MT_MESSAGE_FAILED, "cannot %s: %s",
+			     steps[i].verb ? steps[i].verb : "start the encoder", strerror(-r));
+			return r;
+		}
+	}
+	return 0;
+}
+
+static void close_all(struct collector *c)
+{
+	mt_session_close(c->session);
+	mt_pipeline_free(c->pipeline);
+	mt_encode_stop(c->encode);
+	mt_writer_free(c->writer);
+	mt_segments_close(c->segments);
+	mt_probes_close(c->probes);
+}
+
+static void fail(struct collector *c, int r, const char *verb)
+{
+	if (r >= 0 || c->error)
+		return;
+	c->error = r;
+	c->error_verb = verb;
+	/* The targets run on without us. */
+	__atomic_store_n(&c->segments->control->enabled, 0, __ATOMIC_SEQ_CST);
+	mt_segments_wake(c->segments);
+}
+
+static void on_target(struct collector *c, uint32_t tgid)
+{
+	int r = c->probes ? mt_probes_add_member(c->probes, tgid) : 0;
+
+	mt_pipeline_target(c->pipeline, tgid);
+	fail(c, r, "follow the command's processes");
+	if (mt_channel_send(c->options.channel, MT_MESSAGE_GO, 0, "") < 0)
+		c->command_status = -1;
+}
+
+/* Reads what memtrack-run says; returns whether the run is over. */
+static bool hear(struct collector *c)
+{
+	struct mt_message message;
+	int r;
+
+	for (;;) {
+		r = mt_channel_receive(c->options.channel, MSG_DONTWAIT, &message);
+		if (r == -EAGAIN)
+			return false;
+		if (r <= 0)
+			return true;
+		if (message.kind == MT_MESSAGE_TARGET)
+			on_target(c, message.number);
+		if (message.kind == MT_MESSAGE_END) {
+			c->command_status = (int)message.number;
+			return true;
+		}
+	}
+}
+
+static void record(struct collector *c)
+{
+	bool over = false;
+	int64_t r = 0;
+
+	while (!over) {
+		/* A pass that found much is followed by the next at once. */
+		int wait_ms = !c->error && r > MT_PIPELINE_CELLS / 2 ? 0 : DRAIN_INTERVAL_MS;
+
+		if (mt_session_serve(c->session, wait_ms, c->options.channel))
+			over = hear(c);
+		if (c->error)
+			continue;
+		r = mt_pipeline_pass(c->pipeline);
+		if (r < 0)
+			fail(c, (int)r, "record the run");
+		fail(c, mt_encode_error(c->encode), "write the artifact");
+	}
+}
+
+static void summarize(struct collector *c, const struct mt_pipeline_counts *n)
+{
+	const struct mt_stacks_counts *st = &n->stacks;
+	struct rusage used;
+
+	getrusage(RUSAGE_SELF, &used);
+	tell(c, MT_MESSAGE_SUMMARY, "capture: %s%s%s", c->probes ? "ebpf" : "inline",
+	     c->why_inline[0] ? "; " : "", c->why_inline);
+	tell(c, MT_MESSAGE_SUMMARY,
+	     "events: %" PRIu64 ", lost %" PRIu64 "; artifact: %" PRIu64 " bytes", n->events,
+	     n->lost_events, mt_writer_bytes(c->writer));
+	tell(c, MT_MESSAGE_SUMMARY,
+	     "stack records: %" PRIu64 ", mean %" PRIu64 " bytes for %" PRIu64
+	     ", mismatches %" PRIu64 ", stale %" PRIu64 ", malformed %" PRIu64 ", lost %" PRIu64,
+	     st->records, st->records ? st->record_bytes / st->records : 0,
+	     st->records ? st->window_bytes / st->records : 0, st->mismatches, st->stale,
+	     st->malformed, st->lost);
+	if (c->probes)
+		tell(c, MT_MESSAGE_SUMMARY, "kernel memory: %" PRIu64 " KiB",
+		     mt_probes_kernel_bytes(c->probes) / 1024);
+	tell(c, MT_MESSAGE_SUMMARY, "collector: %ld KiB, %ld.%03ld s of CPU", used.ru_maxrss,
+	     used.ru_utime.tv_sec + used.ru_stime.tv_sec,
+	     (used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1000 % 1000);
+	if (n->missing_modules)
+		tell(c, MT_MESSAGE_SUMMARY,
+		     "modules: %" PRIu64 " without their file, not unwound through",
+		     n->missing_modules);
+}
+
+/* What is missing from the artifact, each kind in a line of its own. */
+static uint32_t complain(struct collector *c, const struct mt_pipeline_counts *n)
+{
+	const struct mt_control *control = c->segments->control;
+	uint32_t bits = 0;
+
+	if (c->error) {
+		tell(c, MT_MESSAGE_NOTE, "cannot %s: %s; the artifact ends before that",
+		     c->error_verb, strerror(-c->error));
+		bits |= MT_DONE_FAILED;
+	}
+	if (n->lost_events) {
+		tell(c, MT_MESSAGE_NOTE, "%" PRIu64 " events were lost", n->lost_events);
+		bits |= MT_DONE_LOST;
+	}
+	if (n->stacks.lost) {
+		tell(c, MT_MESSAGE_NOTE, "%" PRIu64 " allocations have no stack (lost or not verified)",
+		     n->stacks.lost);
+		bits |= MT_DONE_LOST;
+	}
+	if (n->stray_cells) {
+		tell(c, MT_MESSAGE_NOTE, "%" PRIu64 " records of tracked processes were damaged",
+		     n->stray_cells);
+		bits |= MT_DONE_LOST;
+	}
+	if (control->unserved_threads) {
+		tell(c, MT_MESSAGE_NOTE, "%" PRIu64 " threads were not tracked: no slot or memory for them",
+		     (uint64_t)control->unserved_threads);
+		bits |= MT_DONE_LOST;
+	}
+	if (control->lost_lives || control->lost_members) {
+		tell(c, MT_MESSAGE_NOTE, "%" PRIu64 " processes' beginnings or ends were missed",
+		     (uint64_t)(control->lost_lives + control->lost_members));
+		bits |= MT_DONE_LOST;
+	}
+	if (n->not_tracked > MT_PIPELINE_NOTES)
+		tell(c, MT_MESSAGE_NOTE, "not tracked: %" PRIu64 " more; the artifact names them",
+		     n->not_tracked - MT_PIPELINE_NOTES);
+	return bits;
+}
+
+static void finish(struct collector *c)
+{
+	struct mt_pipeline_counts counts;
+	struct mt_footer footer;
+	uint32_t bits;
+
+	if (!c->error)
+		fail(c, (int)mt_pipeline_pass(c->pipeline), "record the run");
+	__atomic_store_n(&c->segments->control->enabled, 0, __ATOMIC_SEQ_CST);
+	mt_segments_wake(c->segments);
+	usleep(SETTLE_US);
+	if (!c->error)
+		fail(c, mt_pipeline_finish(c->pipeline), "record the run");
+	mt_pipeline_counts(c->pipeline, &counts);
+	fail(c, mt_encode_stop(c->encode), "write the artifact");
+	c->encode = NULL;
+
+	footer = (struct mt_footer){
+		.end_ns = mt_clock_ns(),
+		.status = c->command_status,
+		.events = counts.events,
+		.lost_events = counts.lost_events,
+		.lost_stacks = counts.stacks.lost,
+	};
+	/* After an error the artifact is not complete, and must not say that it is. */
+	if (!c->error)
+		fail(c, mt_writer_finish(c->writer, &footer), "write the artifact");
+	bits = complain(c, &counts);
+	summarize(c, &counts);
+	(void)mt_channel_send(c->options.channel, MT_MESSAGE_DONE, bits, "");
+}
+
+static void settle_in(void)
+{
+	struct rlimit files;
+	sigset_t all;
+
+	/* A signal of the terminal is for the command; the channel tells us when it ended. */
+	sigfillset(&all);
+	sigprocmask(SIG_BLOCK, &all, NULL);
+	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+		files.rlim_cur = files.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &files);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	struct collector c = { .command_status = -1, .start_ns = mt_clock_ns() };
+	int r;
+
+	if (parse_options(argc, argv, &c.options) < 0)
+		return usage("wrong or missing options");
+	settle_in();
+	r = open_all(&c);
+	if (r == 0) {
+		char cookie[32];
+
+		snprintf(cookie, sizeof(cookie), "%016" PRIx64, c.cookie);
+		r = mt_channel_send(c.options.channel, MT_MESSAGE_READY, c.segments->capture, cookie);
+	}
+	if (r == 0) {
+		record(&c);
+		finish(&c);
+	}
+	/* What is slow to undo comes after memtrack-run was told. */
+	close(c.options.channel);
+	close_all(&c);
+	return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}

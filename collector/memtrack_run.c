@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * memtrack_run.c - run a command and record its allocations
+ *
+ * Exit status: the command's, 128 + n if signal n ended it; 125 if memtrack could not run
+ * it, 126 and 127 if it could not be executed or found, 121 if something is missing from
+ * the artifact and the command itself did not fail.
+ *
+ * Nothing is printed where all went well, unless -v: the command's output may be read by
+ * a program.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fcntl.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "collector/channel.h"
+#include "collector/forward.h"
+#include "collector/launch.h"
+#include "collector/place.h"
+#include "collector/size.h"
+#include "wire/control.h"
+
+enum { STATUS_LOST = 121, STATUS_FAILED = 125, STATUS_NOT_EXECUTABLE = 126, STATUS_NOT_FOUND = 127 };
+
+/* Lines that are kept until the command's end, so that they do not mix with its output. */
+#define LINES_MAX 64
+
+struct options {
+	const char *output;
+	const char *stack_size;
+	const char *capture;
+	bool verbose;
+	char **command;
+};
+
+struct run {
+	struct options options;
+	struct mt_forward forward;
+	struct mt_place place;
+	struct mt_launch launch;
+	struct mt_user user;
+	pid_t collector;
+	int channel;
+	int output;
+	bool output_created;
+	char output_path[4200];
+	char *lines[LINES_MAX];
+	uint32_t n_lines;
+	uint32_t done_bits;
+	bool done; /* the collector said so */
+};
+
+__attribute__((format(printf, 1, 2))) static void say(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	fputs("memtrack-run: ", stderr);
+	vfprintf(stderr, format, args);
+	fputc('\n', stderr);
+	va_end(args);
+}
+
+static const char usage_text[] =
+	"usage: memtrack-run [OPTION...] [--] COMMAND [ARGUMENT...]\n"
+	"Runs COMMAND and records each of its heap allocations with its call chain.\n"
+	"\n"
+	"  -o, --output=FILE        the artifact; default memtrack.COMMAND.PID.mtk; a directory:\n"
+	"                           that name in it\n"
+	"      --stack-size=SIZE    bytes of stack copied at most: 4K, 8K (default), 16K, 32K, 64K\n"
+	"      --capture=HOW        auto (default), ebpf (needs root, or CAP_BPF and CAP_PERFMON)\n"
+	"                           or inline (needs no privileges)\n"
+	"  -v, --verbose            print a summary on stderr at the end\n"
+	"  -h, --help               print this\n"
+	"  -V, --version            print the version\n"
+	"\n"
+	"memtrack-report FILE shows what was recorded.  Exit status: COMMAND's; 128+n if a signal\n"
+	"ended it; 121: something was lost; 125: memtrack failed; 126, 127: COMMAND could not be\n"
+	"executed or found.\n";
+
+static int bad_usage(const char *format, const char *what)
+{
+	say(format, what);
+	return STATUS_FAILED;
+}
+
+static int check_options(const struct options *o)
+{
+	static const char *const captures[] = { "auto", "ebpf", "inline" };
+	uint64_t bytes = 0;
+	bool known = false;
+
+	if (mt_size_parse(o->stack_size, UINT32_MAX, &bytes) < 0 || bytes & (bytes - 1) ||
+	    bytes < MT_BUDGET_MIN_BYTES || bytes > MT_BUDGET_MAX_BYTES)
+		return bad_usage("--stack-size=%s is not one of 4K, 8K, 16K, 32K, 64K",
+				 o->stack_size);
+	for (int i = 0; i < 3; i++)
+		known |= !strcmp(o->capture, captures[i]);
+	if (!known)
+		return bad_usage("--capture=%s is not one of auto, ebpf, inline", o->capture);
+	if (!o->command[0])
+		return bad_usage("%s; try memtrack-run --help", "no command to run");
+	return 0;
+}
+
+/* Returns 0, or 1 + the exit status to end with. */
+static int parse_options(int argc, char **argv, struct options *o)
+{
+	static const struct option longs[] = {
+		{ "output", required_argument, NULL, 'o' },
+		{ "stack-size", required_argument, NULL, 's' },
+		{ "capture", required_argument, NULL, 'c' },
+		{ "verbose", no_argument, NULL, 'v' },
+		{ "help", no_argument, NULL, 'h' },
+		{ "version", no_argument, NULL, 'V' },
+		{ NULL, 0, NULL, 0 },
+	};
+	int opt, r;
+
+	*o = (struct options){ .stack_size = "8K", .capture = "auto" };
+	opterr = 0;
+	while ((opt = getopt_long(argc, argv, "+:o:vhV", longs, NULL)) != -1) {
+		switch (opt) {
+		case 'o':
+			o->output = optarg;
+			break;
+		case 's':
+			o->stack_size = optarg;
+			break;
+		case 'c':
+			o->capture = optarg;
+			break;
+		case 'v':
+			o->verbose = true;
+			break;
+		case 'h':
+			fputs(usage_text, stdout);
+			return 1 + EXIT_SUCCESS;
+		case 'V':
+			puts(PACKAGE_STRING);
+			return 1 + EXIT_SUCCESS;
+		case ':':
+			return 1 + bad_usage("option '%s' needs a value; try memtrack-run --help",
+					     argv[optind - 1]);
+		default:
+			return 1 + bad_usage("unknown option '%s'; try memtrack-run --help",
+					     argv[optind - 1]);
+		}
+	}
+	o->command = argv + optind;
+	r = check_options(o);
+	return r ? 1 + r : 0;
+}
+
+/* A descriptor that the command is to find closed must not become one of ours. */
+static int fill_standard_descriptors(void)
+{
+	for (int fd = 0; fd < 3; fd++) {
+		if (fcntl(fd, F_GETFD) >= 0 || errno != EBADF)
+			continue;
+		if (open("/dev/null", O_RDWR | O_CLOEXEC) < 0)
+			return mt_neg_errno();
+	}
+	return 0;
+}
+
+/* A part of memtrack: named by the variable, or where the build or the installation has it. */
+static void locate(const char *variable, const char *in_build, const char *installed, char *ret,
+		   size_t room)
+{
+	const char *named = secure_getenv(variable);
+	char self[3072];
+	ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	char *slash;
+
+	if (named) {
+		snprintf(ret, room, "%s", named);
+		return;
+	}
+	self[len < 0 ? 0 : len] = '\0';
+	slash = strrchr(self, '/');
+	if (slash) {
+		*slash = '\0';
+		snprintf(ret, room, "%s/%s", self, in_build);
+		if (access(ret, R_OK) == 0)
+			return;
+	}
+	snprintf(ret, room, "%s", installed);
+}
+
+static int prepare_place(struct run *run)
+{
+	char shim[4096];
+	int r;
+
+	locate("MEMTRACK_PRELOAD", "../preload/.libs/" MT_SHIM_NAME, MT_PKGLIBDIR "/" MT_SHIM_NAME,
+	       shim, sizeof(shim));
+	r = mt_place_open(shim, &run->place);
+	if (r < 0)
+		say("cannot prepare '%s': %s", run->place.what, strerror(-r));
+	return r;
+}
+
+static int open_output(struct run *run)
+{
+	int fd = mt_place_open_output(run->options.output, run->options.command[0],
+				      run->launch.tgid, run->output_path, sizeof(run->output_path),
+				      &run->output_created);
+
+	if (fd < 0) {
+		say("cannot write '%s': %s", run->output_path,
+		    fd == -EINVAL ? "not a regular file" : strerror(-fd));
+		return fd;
+	}
+	run->output = fd;
+	if (run->user.change && run->output_created &&
+	    fchown(fd, run->user.uid, run->user.gid) < 0)
+		say("cannot give '%s' to the user: %s, ignoring", run->output_path,
+		    strerror(errno));
+	return 0;
+}
+
+__attribute__((noreturn)) static void exec_collector(struct run *run, int channel)
+{
+	char path[4096], channel_arg[32], output_arg[32], directory[128], shim[160], size[64],
+		capture[32];
+	char *fixed[] = { path, channel_arg, output_arg, directory, shim, size, capture, "--" };
+	size_t n_fixed = sizeof(fixed) / sizeof(fixed[0]), n = 0;
+	char **argv;
+	int r;
+
+	locate("MEMTRACK_COLLECTOR", "memtrack-collector", MT_PKGLIBEXECDIR "/memtrack-collector",
+	       path, sizeof(path));
+	snprintf(channel_arg, sizeof(channel_arg), "--channel=%d", channel);
+	snprintf(output_arg, sizeof(output_arg), "--output=%d", run->output);
+	snprintf(directory, sizeof(directory), "--directory=%s", run->place.directory);
+	snprintf(shim, sizeof(shim), "--shim=%s", run->place.shim);
+	snprintf(size, sizeof(size), "--stack-size=%s", run->options.stack_size);
+	snprintf(capture, sizeof(capture), "--capture=%s", run->options.capture);
+
+	while (run->options.command[n])
+		n++;
+	argv = calloc(n_fixed + n + 1, sizeof(char *));
+	if (argv) {
+		memcpy(argv, fixed, sizeof(fixed));
+		memcpy(argv + n_fixed, run->options.command, n * sizeof(char *));
+		fcntl(channel, F_SETFD, 0);
+		fcntl(run->output, F_SETFD, 0);
+		execv(path, argv);
+	}
+	r = mt_neg_errno();
+	snprintf(path + strlen(path), sizeof(path) - strlen(path), ": %s", strerror(-r));
+	mt_channel_send(channel, MT_MESSAGE_FAILED, 0, path);
+	_exit(STATUS_FAILED);
+}
+
+static int start_collector(struct run *run)
+{
+	int pair[2];
+
+	if (ftruncate(run->output, 0) < 0 ||
+	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) {
+		say("cannot start the collector: %s", strerror(errno));
+		return mt_neg_errno();
+	}
+	run->collector = fork();
+	if (run->collector < 0) {
+		say("cannot start the collector: %s", strerror(errno));
+		return mt_neg_errno();
+	}
+	if (run->collector == 0) {
+		close(pair[0]);
+		exec_collector(run, pair[1]);
+	}
+	close(pair[1]);
+	run->channel = pair[0];
+	return 0;
+}
+
+static void keep_line(struct run *run, const char *text)
+{
+	if (run->n_lines < LINES_MAX)
+		run->lines[run->n_lines++] = strdup(text);
+}
+
+/* Waits for one kind of message; -EPIPE, and a line on stderr, if it does not come. */
+static int await(struct run *run, enum mt_message_kind kind, struct mt_message *ret)
+{
+	int r;
+
+	while ((r = mt_channel_receive(run->channel, 0, ret)) == 1) {
+		if (ret->kind == (uint32_t)kind)
+			return 0;
+		if (ret->kind == MT_MESSAGE_FAILED) {
+			say("%s", ret->text);
+			return -EPIPE;
+		}
+		if (ret->kind == MT_MESSAGE_NOTE)
+			keep_line(run, ret->text);
+	}
+	say("the collector ended before the run began");
+	return -EPIPE;
+}
+
+/* Returns 0, or the exit status of what failed. */
+static int start_command(struct run *run)
+{
+	struct mt_message message;
+	char variable[160];
+	int r;
+
+	r = await(run, MT_MESSAGE_READY, &message);
+	if (r < 0)
+		return STATUS_FAILED;
+	snprintf(variable, sizeof(variable), "%.16s:%s", message.text, run->place.socket);
+	r = mt_channel_send(run->channel, MT_MESSAGE_TARGET, (uint32_t)run->launch.tgid, "");
+	if (r == 0)
+		r = await(run, MT_MESSAGE_GO, &message);
+	if (r < 0)
+		return STATUS_FAILED;
+	r = mt_launch_go(&run->launch, run->place.shim, variable);
+	run->launch.tgid = r < 0 ? 0 : run->launch.tgid;
+	if (r < 0) {
+		say("cannot run '%s': %s", run->options.command[0], strerror(-r));
+		return r == -ENOENT ? STATUS_NOT_FOUND : STATUS_NOT_EXECUTABLE;
+	}
+	return 0;
+}
+
+/* Reads what the collector has to say; at its end the channel is closed. */
+static void hear_collector(struct run *run, int flags)
+{
+	struct mt_message message;
+	int r;
+
+	while ((r = mt_channel_receive(run->channel, flags, &message)) == 1) {
+		if (message.kind == MT_MESSAGE_NOTE ||
+		    (message.kind == MT_MESSAGE_SUMMARY && run->options.verbose))
+			keep_line(run, message.text);
+		if (message.kind == MT_MESSAGE_DONE) {
+			run->done = true;
+			run->done_bits = message.number;
+		}
+	}
+	if (r != -EAGAIN) {
+		close(run->channel);
+		run->channel = -1;
+	}
+}
+
+static int wait_for_command(struct run *run)
+{
+	int status;
+
+	for (;;) {
+		struct pollfd fds[] = { { .fd = run->forward.fd, .events = POLLIN },
+					{ .fd = run->channel, .events = POLLIN } };
+
+		if (poll(fds, 2, -1) < 0)
+			continue;
+		if (fds[1].revents)
+			hear_collector(run, MSG_DONTWAIT);
+		if (fds[0].revents && mt_forward_handle(&run->forward, run->launch.tgid, &status))
+			return status;
+	}
+}
+
+static void end_collector(struct run *run, int status)
+{
+	int end;
+
+	if (run->channel >= 0) {
+		/* One that died in between is found out by what it does not say. */
+		(void)mt_channel_send(run->channel, MT_MESSAGE_END, (uint32_t)status, "");
+		hear_collector(run, 0);
+	}
+	if (run->done)
+		return; /* it tears down what is slow without us */
+	if (waitpid(run->collector, &end, 0) == run->collector && WIFSIGNALED(end))
+		say("the collector was killed by signal %d; '%s' ends before that and the command"
+		    " went on untracked",
+		    WTERMSIG(end), run->output_path);
+	else
+		say("the collector ended early; '%s' is not complete", run->output_path);
+}
+
+static void print_lines(struct run *run)
+{
+	for (uint32_t i = 0; i < run->n_lines; i++) {
+		if (run->lines[i])
+			say("%s", run->lines[i]);
+		free(run->lines[i]);
+	}
+	if (run->options.verbose && run->done)
+		say("artifact: %s", run->output_path);
+}
+
+static int exit_status(const struct run *run, int status)
+{
+	int own = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+
+	return own == 0 && (!run->done || run->done_bits) ? STATUS_LOST : own;
+}
+
+/* Everything up to the command's first instruction; returns 0 or an exit status. */
+static int start(struct run *run)
+{
+	int r;
+
+	if (prepare_place(run) < 0)
+		return STATUS_FAILED;
+	r = mt_launch_fork(run->options.command, &run->user, &run->forward, &run->launch);
+	if (r < 0) {
+		say("cannot start '%s': %s", run->options.command[0], strerror(-r));
+		run->launch.tgid = 0;
+		return STATUS_FAILED;
+	}
+	if (open_output(run) < 0)
+		return STATUS_FAILED;
+	if (start_collector(run) < 0)
+		return STATUS_FAILED;
+	return start_command(run);
+}
+
+int main(int argc, char **argv)
+{
+	struct run run = { .channel = -1, .output = -1 };
+	int status, r;
+
+	if (fill_standard_descriptors() < 0)
+		return STATUS_FAILED;
+	r = parse_options(argc, argv, &run.options);
+	if (r)
+		return r - 1;
+	r = mt_forward_init(&run.forward);
+	if (r < 0) {
+		say("cannot take signals: %s", strerror(-r));
+		return STATUS_FAILED;
+	}
+	mt_launch_user(&run.user);
+
+	r = start(&run);
+	if (r) {
+		if (run.launch.tgid)
+			mt_launch_cancel(&run.launch);
+		if (run.output >= 0 && run.output_created)
+			unlink(run.output_path);
+		mt_place_close(&run.place);
+		return r;
+	}
+	status = wait_for_command(&run);
+	end_collector(&run, status);
+	mt_place_close(&run.place);
+	print_lines(&run);
+	return exit_status(&run, status);
+}

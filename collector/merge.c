@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * merge.c - see merge.h for the contract
+ *
+ * Invariants
+ *   - cursors[] is a heap by key, the smallest first, of the rings that have cells in
+ *     this pass.
+ *   - A piece has no time of its own and is handed on as soon as it is reached, but for
+ *     the pieces of a module record, which have the record's: what was allocated before
+ *     a module changed is to be unwound with the old one.
+ *   - A cell is copied once; key and callback see the same copy.  The tail that counts is
+ *     our own, the one in the thread's page is for its writer.
+ */
+#include "collector/merge.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+
+/* A tail that moves only at the end of a pass would keep threads waiting for room. */
+#define PUBLISH_CELLS 512
+
+struct cursor {
+	uint64_t key;
+	uint64_t at;
+	uint64_t limit;
+	uint32_t slot;
+	uint32_t unpublished;
+	struct mt_cell cell;
+};
+
+struct ring_state {
+	int64_t offset_ns;
+	uint64_t tail;	    /* the shared one is for the writer to read */
+	uint64_t module_ns; /* of the module record whose pieces are being handed on */
+	bool broken;
+};
+
+struct mt_merge {
+	struct mt_segments *segments;
+	struct ring_state *rings; /* MT_SLOTS of them */
+	struct cursor *cursors;
+	uint32_t n, room;
+	bool was_full, pending;
+	uint64_t broken;
+};
+
+int mt_merge_new(struct mt_segments *segments, struct mt_merge **ret)
+{
+	mt_cleanup(mt_merge_freep) struct mt_merge *m = calloc(1, sizeof(*m));
+
+	if (!m)
+		return -ENOMEM;
+	m->segments = segments;
+	m->rings = calloc(MT_SLOTS, sizeof(*m->rings));
+	if (!m->rings)
+		return -ENOMEM;
+	*ret = mt_take_ptr(m);
+	return 0;
+}
+
+void mt_merge_free(struct mt_merge *m)
+{
+	if (!m)
+		return;
+	free(m->rings);
+	free(m->cursors);
+	free(m);
+}
+
+void mt_merge_set_offset(struct mt_merge *m, uint32_t slot, int64_t offset_ns)
+{
+	m->rings[slot].offset_ns = offset_ns;
+}
+
+bool mt_merge_pending(const struct mt_merge *m)
+{
+	return m->pending;
+}
+
+uint64_t mt_merge_broken(const struct mt_merge *m)
+{
+	return m->broken;
+}
+
+static uint64_t key_of(struct ring_state *ring, const struct mt_cell *cell)
+{
+	if (MT_CELL_TYPE(cell->head) != MT_CELL_PIECE)
+		return cell->w[0] + (uint64_t)ring->offset_ns;
+	if (MT_CELL_KIND(cell->head) != MT_RECORD_MODULE)
+		return 0;
+	if (MT_CELL_HALF(cell->head) == 0)
+		ring->module_ns = cell->w[1] + (uint64_t)ring->offset_ns;
+	return ring->module_ns;
+}
+
+static void load(struct mt_merge *m, struct cursor *c)
+{
+	const struct mt_cell *cells = mt_segments_cells(m->segments, c->slot);
+
+	memcpy(&c->cell, &cells[c->at % m->segments->ring_bytes / sizeof(c->cell)],
+	       sizeof(c->cell));
+	c->key = key_of(&m->rings[c->slot], &c->cell);
+}
+
+static void sift_down(struct mt_merge *m, uint32_t i)
+{
+	struct cursor moving = m->cursors[i];
+	uint32_t child;
+
+	while ((child = 2 * i + 1) < m->n) {
+		if (child + 1 < m->n && m->cursors[child + 1].key < m->cursors[child].key)
+			child++;
+		if (moving.key <= m->cursors[child].key)
+			break;
+		m->cursors[i] = m->cursors[child];
+		i = child;
+	}
+	m->cursors[i] = moving;
+}
+
+static int add_cursor(struct mt_merge *m, uint32_t slot, uint64_t tail, uint64_t head)
+{
+	if (m->n == m->room) {
+		uint32_t room = m->room ? 2 * m->room : 64;
+		struct cursor *cursors = realloc(m->cursors, room * sizeof(*cursors));
+
+		if (!cursors)
+			return -ENOMEM;
+		m->cursors = cursors;
+		m->room = room;
+	}
+	m->cursors[m->n] = (struct cursor){ .slot = slot, .at = tail, .limit = head };
+	load(m, &m->cursors[m->n++]);
+	return 0;
+}
+
+static int look_at(struct mt_merge *m, uint32_t slot)
+{
+	struct mt_thread *thread = mt_segments_thread(m->segments, slot);
+	uint64_t head = __atomic_load_n(&thread->head, __ATOMIC_ACQUIRE);
+	uint64_t tail = m->rings[slot].tail;
+	uint64_t fill = head - tail;
+
+	if (!fill || m->rings[slot].broken)
+		return 0;
+	if (fill > m->segments->ring_bytes || fill % sizeof(struct mt_cell)) {
+		m->rings[slot].broken = true;
+		m->broken++;
+		return 0;
+	}
+	if (fill > m->segments->ring_bytes - 8 * sizeof(struct mt_cell))
+		m->was_full = true;
+	return add_cursor(m, slot, tail, head);
+}
+
+int mt_merge_heads(struct mt_merge *m)
+{
+	int r;
+
+	m->n = 0;
+	m->was_full = false;
+	for (uint32_t c = 0; c < m->segments->chunks_used; c++) {
+		if (!m->segments->chunks[c].given)
+			continue;
+		for (uint32_t i = 0; i < MT_CHUNK_SLOTS; i++) {
+			r = look_at(m, c * MT_CHUNK_SLOTS + i);
+			if (r < 0)
+				return r;
+		}
+	}
+	for (uint32_t i = m->n / 2; i-- > 0;)
+		sift_down(m, i);
+	return 0;
+}
+
+static void publish(struct mt_merge *m, struct cursor *c)
+{
+	struct mt_thread *thread = mt_segments_thread(m->segments, c->slot);
+
+	if (!c->unpublished)
+		return;
+	m->rings[c->slot].tail = c->at;
+	__atomic_store_n(&thread->tail, c->at, __ATOMIC_RELEASE);
+	c->unpublished = 0;
+	if (m->was_full)
+		mt_segments_wake(m->segments);
+}
+
+int64_t mt_merge_cells(struct mt_merge *m, uint64_t below_ns, uint64_t max_cells, mt_cell_fn fn,
+		       void *ctx)
+{
+	uint64_t done = 0;
+	int r = 0;
+
+	while (m->n && m->cursors[0].key < below_ns && done < max_cells && r >= 0) {
+		struct cursor *c = &m->cursors[0];
+
+		r = fn(ctx, c->slot, &c->cell);
+		done++;
+		c->at += sizeof(c->cell);
+		if (++c->unpublished >= PUBLISH_CELLS || c->at == c->limit)
+			publish(m, c);
+		if (c->at == c->limit) {
+			m->cursors[0] = m->cursors[--m->n];
+			if (!m->n)
+				break;
+		} else {
+			load(m, c);
+		}
+		sift_down(m, 0);
+	}
+	for (uint32_t i = 0; i < m->n; i++)
+		publish(m, &m->cursors[i]);
+	m->pending = m->n > 0;
+	return r < 0 ? r : (int64_t)done;
+}

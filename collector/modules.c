@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * modules.c - see modules.h for the contract
+ *
+ * Invariants
+ *   - A module's id is its index in known[]; it is put when it gets its id.
+ *   - The image is looked for anew for each process, by paths that only that process
+ *     makes true; the cache below knows files by device and inode, so that finding the
+ *     same file again costs an open.
+ */
+#include "collector/modules.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "collector/images.h"
+#include "wire/ring.h"
+
+/* The vdso is one or two pages; what lies behind it is not ours to read. */
+#define VDSO_MAX_BYTES (64 * 1024)
+
+struct known {
+	char *path;
+	uint8_t build_id[20];
+	uint32_t build_id_bytes;
+};
+
+struct mt_modules {
+	struct mt_encode *encode;
+	struct mt_images *images;
+	struct mt_image *vdso; /* ours: the kernel gives every process the same */
+	struct known *known;
+	uint32_t n, room;
+	uint64_t missing;
+};
+
+static void modules_freep(struct mt_modules **modules)
+{
+	mt_modules_free(*modules);
+}
+
+/* Length of our vdso, by its mapping's end. */
+static size_t vdso_bytes(uintptr_t at)
+{
+	mt_cleanup(mt_fclosep) FILE *file = fopen("/proc/self/maps", "re");
+	mt_cleanup(mt_freep) char *line = NULL;
+	uint64_t start, end;
+	size_t room = 0;
+
+	while (file && getline(&line, &room, file) > 0)
+		if (sscanf(line, "%" SCNx64 "-%" SCNx64, &start, &end) == 2 && start == at)
+			return end - start < VDSO_MAX_BYTES ? end - start : VDSO_MAX_BYTES;
+	return 0;
+}
+
+static int open_vdso(struct mt_modules *m)
+{
+	uintptr_t at = getauxval(AT_SYSINFO_EHDR);
+	size_t len = at ? vdso_bytes(at) : 0;
+	int r;
+
+	if (!len)
+		return 0; /* a kernel without: nobody's chain goes through it */
+	r = mt_image_new_memory((const void *)at, len, &m->vdso);
+	return r == -ENOMEM ? r : 0;
+}
+
+int mt_modules_new(struct mt_encode *encode, struct mt_modules **ret)
+{
+	mt_cleanup(modules_freep) struct mt_modules *m = calloc(1, sizeof(*m));
+	int r;
+
+	if (!m)
+		return -ENOMEM;
+	m->encode = encode;
+	r = mt_images_new(&m->images);
+	if (r == 0)
+		r = open_vdso(m);
+	if (r < 0)
+		return r;
+	*ret = mt_take_ptr(m);
+	return 0;
+}
+
+void mt_modules_free(struct mt_modules *m)
+{
+	if (!m)
+		return;
+	for (uint32_t i = 0; i < m->n; i++)
+		free(m->known[i].path);
+	free(m->known);
+	mt_image_unref(m->vdso);
+	mt_images_free(m->images);
+	free(m);
+}
+
+uint64_t mt_modules_missing(const struct mt_modules *m)
+{
+	return m->missing;
+}
+
+static bool is_build_id(const struct mt_module_record *head, const struct mt_image *image)
+{
+	/* A record has room for 20 bytes, the length that linkers give. */
+	return head->build_id_bytes <= image->build_id_bytes &&
+	       !memcmp(head->build_id, image->build_id, head->build_id_bytes);
+}
+
+/* The image in the file at path, if it is the record's. */
+static int try_path(struct mt_modules *m, const char *path, const struct mt_module_record *head,
+		    struct mt_image **ret)
+{
+	struct mt_image *image;
+	int r = mt_images_get_path(m->images, path, &image);
+
+	if (r < 0)
+		return r;
+	if (!is_build_id(head, image)) {
+		mt_image_unref(image);
+		return -ENOENT;
+	}
+	*ret = image;
+	return 0;
+}
+
+/* Through the process's mapping: the very file, wherever it was, deleted or not. */
+static int try_mapping(struct mt_modules *m, uint32_t tgid, const struct mt_module_record *head,
+		       struct mt_image **ret)
+{
+	mt_cleanup(mt_fclosep) FILE *file = NULL;
+	mt_cleanup(mt_freep) char *line = NULL;
+	uint64_t start, end, inode;
+	size_t room = 0;
+	char path[96];
+
+	snprintf(path, sizeof(path), "/proc/%u/maps", tgid);
+	file = fopen(path, "re");
+	while (file && getline(&line, &room, file) > 0) {
+		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %*s %*s %*s %" SCNu64, &start, &end,
+			   &inode) != 3 ||
+		    !inode || start < head->start || start >= head->end)
+			continue;
+		snprintf(path, sizeof(path), "/proc/%u/map_files/%" PRIx64 "-%" PRIx64, tgid, start,
+			 end);
+		return try_path(m, path, head, ret);
+	}
+	return -ENOENT;
+}
+
+static int find_image(struct mt_modules *m, uint32_t tgid, const struct mt_module_record *head,
+		      const char *path, struct mt_image **ret)
+{
+	mt_cleanup(mt_freep) char *below_root = NULL;
+	int r;
+
+	if (head->flags & MT_MODULE_VDSO) {
+		*ret = m->vdso ? mt_image_ref(m->vdso) : NULL;
+		return 0;
+	}
+	r = try_mapping(m, tgid, head, ret);
+	if (r != 0 && r != -ENOMEM) {
+		if (asprintf(&below_root, "/proc/%u/root%s", tgid, path) < 0)
+			return -ENOMEM;
+		r = try_path(m, below_root, head, ret);
+	}
+	if (r != 0 && r != -ENOMEM)
+		r = try_path(m, path, head, ret);
+	if (r == -ENOMEM)
+		return r;
+	if (r < 0) {
+		m->missing++;
+		*ret = NULL;
+	}
+	return 0;
+}
+
+static int get_id(struct mt_modules *m, const struct mt_module_record *head, const char *path,
+		  uint32_t *ret)
+{
+	struct mt_module module;
+	struct known *known;
+
+	for (uint32_t i = 0; i < m->n; i++) {
+		known = &m->known[i];
+		if (known->build_id_bytes == head->build_id_bytes &&
+		    !memcmp(known->build_id, head->build_id, head->build_id_bytes) &&
+		    !strcmp(known->path, path)) {
+			*ret = i;
+			return 0;
+		}
+	}
+	if (m->n == m->room) {
+		uint32_t room = m->room ? 2 * m->room : 64;
+
+		known = realloc(m->known, room * sizeof(*known));
+		if (!known)
+			return -ENOMEM;
+		m->known = known;
+		m->room = room;
+	}
+	known = &m->known[m->n];
+	known->path = strdup(path);
+	if (!known->path)
+		return -ENOMEM;
+	memcpy(known->build_id, head->build_id, sizeof(known->build_id));
+	known->build_id_bytes = head->build_id_bytes;
+	*ret = m->n++;
+	module = (struct mt_module){
+		.id = *ret,
+		.flags = head->flags & (MT_MODULE_MAIN | MT_MODULE_VDSO),
+		.path = known->path,
+		.build_id = known->build_id,
+		.build_id_bytes = known->build_id_bytes,
+	};
+	return mt_encode_put(m->encode, MT_BATCH_MODULE, &module);
+}
+
+int mt_modules_apply(struct mt_modules *m, struct mt_space *space, uint32_t tgid,
+		     const void *record, size_t len)
+{
+	mt_cleanup(mt_image_unrefp) struct mt_image *image = NULL;
+	const char *path = (const char *)record + sizeof(struct mt_module_record);
+	struct mt_module_record head;
+	struct mt_space_range range;
+	int r;
+
+	if (len <= sizeof(head))
+		return -EBADMSG;
+	memcpy(&head, record, sizeof(head));
+	if (strnlen(path, len - sizeof(head)) == len - sizeof(head) ||
+	    head.build_id_bytes > sizeof(head.build_id) || head.start >= head.end)
+		return -EBADMSG;
+
+	if (head.flags & MT_MODULE_FIRST)
+		mt_space_clear(space);
+	range = (struct mt_space_range){ .start = head.start, .end = head.end, .bias = head.bias };
+	r = get_id(m, &head, path, &range.module);
+	if (r == 0)
+		r = find_image(m, tgid, &head, path, &image);
+	if (r < 0)
+		return r;
+	range.image = image;
+	return mt_space_add(space, &range);
+}

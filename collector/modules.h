@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+/*
+ * modules.h - the files with code of a run: their ids, and their unwind information
+ *
+ * A module is a path and a build-id.  Its file is looked for where the process sees it:
+ * as the process's own mapping (which also finds what was deleted or replaced, and
+ * memfds), below its root, and by the path alone; what is found counts only if its
+ * build-id is the one that the process has in memory.
+ *
+ * Contract
+ *   Input:     MT_RECORD_MODULE records, checked here; paths with any bytes.
+ *   Ownership: mt_modules_new() gives an object for mt_modules_free(), which takes NULL;
+ *              encode is borrowed, and is put each new module.
+ *   Errors:    -EBADMSG: not a record; -ENOMEM; what mt_encode_put() returns.  A file that
+ *              is not found is no error: its code is in no CFI.
+ *   Threads:   one.
+ *   Bounds:    distinct modules of the run.
+ */
+#include <stddef.h>
+#include <stdint.h>
+
+#include "collector/encode.h"
+#include "collector/space.h"
+
+struct mt_modules;
+
+int mt_modules_new(struct mt_encode *encode, struct mt_modules **ret);
+void mt_modules_free(struct mt_modules *modules);
+
+/* Brings the space of process tgid up to date with a record. */
+int mt_modules_apply(struct mt_modules *modules, struct mt_space *space, uint32_t tgid,
+		     const void *record, size_t len);
+
+/* Modules whose file was not found, so far. */
+uint64_t mt_modules_missing(const struct mt_modules *modules);

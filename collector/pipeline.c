@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * pipeline.c - see pipeline.h for the contract
+ *
+ * Invariants
+ *   - T before heads before the BPF rings: whatever a cell below a head names has arrived
+ *     when the cell is handed on.
+ *   - New nodes of the call tree are put before the event that needs them.
+ *   - What a target sent and means nothing is counted, and harms its own events only.
+ */
+#include "collector/pipeline.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "collector/assemble.h"
+#include "collector/call_tree.h"
+#include "collector/clock.h"
+#include "collector/merge.h"
+#include "collector/modules.h"
+#include "collector/processes.h"
+#include "collector/watch.h"
+#include "wire/life.h"
+#include "wire/stack_record.h"
+
+#define SWEEP_NS (100 * 1000 * 1000ULL)
+
+struct mt_pipeline {
+	struct mt_pipeline_config config;
+	struct mt_merge *merge;
+	struct mt_call_tree tree;
+	struct mt_stacks *stacks;
+	struct mt_modules *modules;
+	struct mt_processes *processes;
+	struct mt_watch *watch;
+	struct mt_assembler *assemblers; /* MT_SLOTS of them */
+	uint32_t root;
+	uint32_t nodes_put; /* nodes below this are put */
+	uint64_t sweep_ns;
+	int error; /* of a callback that can not return it */
+	uint64_t lost_events, stray_cells, not_tracked;
+};
+
+static int on_not_tracked(void *ctx, uint32_t tgid, const char *what, const char *reason)
+{
+	struct mt_pipeline *p = ctx;
+	struct mt_not_tracked record = { .tgid = tgid, .what = what, .reason = reason };
+	char text[512];
+
+	p->not_tracked++;
+	if (p->not_tracked <= MT_PIPELINE_NOTES) {
+		snprintf(text, sizeof(text), "not tracked: %u %s (%s)", tgid, what, reason);
+		p->config.note(p->config.ctx, text);
+	}
+	return mt_encode_put(p->config.encode, MT_BATCH_NOT_TRACKED, &record);
+}
+
+int mt_pipeline_new(const struct mt_pipeline_config *config, struct mt_pipeline **ret)
+{
+	mt_cleanup(mt_pipeline_freep) struct mt_pipeline *p = calloc(1, sizeof(*p));
+	int r;
+
+	if (!p)
+		return -ENOMEM;
+	p->config = *config;
+	p->nodes_put = MT_NODE_FIRST;
+	p->assemblers = calloc(MT_SLOTS, sizeof(*p->assemblers));
+	if (!p->assemblers)
+		return -ENOMEM;
+	if ((r = mt_merge_new(config->segments, &p->merge)) < 0 ||
+	    (r = mt_call_tree_init(&p->tree, UINT32_MAX)) < 0 ||
+	    (r = mt_stacks_new(config->segments, &p->tree, &p->stacks)) < 0 ||
+	    (r = mt_modules_new(config->encode, &p->modules)) < 0 ||
+	    (r = mt_processes_new(config->encode, p->modules, &p->processes)) < 0 ||
+	    (r = mt_watch_new(config->shim_name, on_not_tracked, p, &p->watch)) < 0)
+		return r;
+	*ret = mt_take_ptr(p);
+	return 0;
+}
+
+void mt_pipeline_free(struct mt_pipeline *p)
+{
+	if (!p)
+		return;
+	mt_watch_free(p->watch);
+	mt_processes_free(p->processes);
+	mt_modules_free(p->modules);
+	mt_stacks_free(p->stacks);
+	mt_call_tree_done(&p->tree);
+	mt_merge_free(p->merge);
+	for (uint32_t i = 0; p->assemblers && i < MT_SLOTS; i++)
+		mt_assembler_done(&p->assemblers[i]);
+	free(p->assemblers);
+	free(p);
+}
+
+void mt_pipeline_target(struct mt_pipeline *p, uint32_t tgid)
+{
+	p->root = tgid;
+}
+
+static void keep_error(struct mt_pipeline *p, int r)
+{
+	if (r < 0 && !p->error)
+		p->error = r;
+}
+
+void mt_pipeline_arrive(void *pipeline, const struct mt_arrival *arrival)
+{
+	struct mt_pipeline *p = pipeline;
+
+	mt_watch_arrived(p->watch, arrival->tgid);
+	keep_error(p, mt_processes_arrive(p->processes, arrival));
+}
+
+static int put_nodes(struct mt_pipeline *p)
+{
+	int r = 0;
+
+	while (r == 0 && p->nodes_put < mt_call_tree_end(&p->tree)) {
+		const struct mt_call_node *node = mt_call_tree_node(&p->tree, p->nodes_put);
+		struct mt_node record = {
+			.id = p->nodes_put++,
+			.parent = node->parent,
+			.module = node->frame.module,
+			.offset = node->frame.offset,
+			.exact = (uint8_t)node->frame.exact,
+		};
+
+		r = mt_encode_put(p->config.encode, MT_BATCH_NODE, &record);
+	}
+	return r;
+}
+
+static int put_event(struct mt_pipeline *p, uint32_t slot, const struct mt_cell *cell,
+		     enum mt_event_type type)
+{
+	bool has_stack = type == MT_EVENT_ALLOC || type == MT_EVENT_REALLOC_END;
+	struct mt_cell_owner owner;
+	struct mt_event event = {
+		.type = (uint8_t)type,
+		.function = MT_CELL_KIND(cell->head) & (uint8_t)~MT_REALLOC_FREED,
+		.address = cell->w[1],
+		.size = has_stack ? cell->w[2] : 0,
+	};
+	int r;
+
+	r = mt_processes_owner(p->processes, slot, &owner);
+	if (r == -ENOENT) {
+		p->lost_events++;
+		return 0;
+	}
+	if (r < 0)
+		return r;
+	event.time_ns = cell->w[0] + (uint64_t)owner.clock_offset_ns;
+	event.thread = owner.thread;
+	if (has_stack) {
+		r = mt_stacks_resolve(p->stacks, slot, owner.space, MT_CELL_HALF(cell->head),
+				      MT_CELL_WORD(cell->head), &event.node);
+		if (r < 0)
+			return r;
+		r = put_nodes(p);
+		if (r < 0)
+			return r;
+	}
+	return mt_encode_put(p->config.encode, MT_BATCH_EVENT, &event);
+}
+
+static enum mt_event_type realloc_end(const struct mt_cell *cell)
+{
+	if (MT_CELL_KIND(cell->head) & MT_REALLOC_FREED)
+		return MT_EVENT_REALLOC_FREED;
+	return cell->w[1] ? MT_EVENT_REALLOC_END : MT_EVENT_REALLOC_FAILED;
+}
+
+static int on_note(struct mt_pipeline *p, uint32_t slot, const char *record, size_t len)
+{
+	static const char *const reasons[] = {
+		[MT_NOTE_OWN_ALLOCATOR] = "allocator inside the executable",
+		[MT_NOTE_BOUND_ELSEWHERE] = "its malloc is bound elsewhere, RTLD_DEEPBIND",
+		[MT_NOTE_OTHER_NAMESPACE] = "in another link namespace, dlmopen",
+		[MT_NOTE_NO_MEMORY] = "shared memory could not be mapped",
+	};
+	struct mt_note_record head;
+	struct mt_cell_owner owner = { 0 };
+	size_t n;
+
+	if (len <= sizeof(head))
+		return -EBADMSG;
+	memcpy(&head, record, sizeof(head));
+	n = strnlen(record + sizeof(head), len - sizeof(head));
+	if (n == len - sizeof(head) || !head.reason ||
+	    head.reason >= sizeof(reasons) / sizeof(reasons[0]))
+		return -EBADMSG;
+	mt_processes_owner(p->processes, slot, &owner);
+	return on_not_tracked(p, owner.tgid, record + sizeof(head), reasons[head.reason]);
+}
+
+static int on_piece(struct mt_pipeline *p, uint32_t slot, const struct mt_cell *cell)
+{
+	void *record;
+	size_t len;
+	int r = mt_assembler_add(&p->assemblers[slot], cell, &record, &len);
+
+	switch (r) {
+	case MT_RECORD_MODULE:
+		r = mt_processes_module(p->processes, slot, record, len);
+		break;
+	case MT_RECORD_STACK:
+		r = mt_stacks_push(p->stacks, slot, record, len);
+		break;
+	case MT_RECORD_NOTE:
+		r = on_note(p, slot, record, len);
+		break;
+	default:
+		break;
+	}
+	if (r == -EBADMSG) {
+		p->stray_cells++;
+		r = 0;
+	}
+	return r < 0 ? r : 0;
+}
+
+static int on_thread(struct mt_pipeline *p, uint32_t slot, const struct mt_cell *cell)
+{
+	struct mt_cell_owner owner;
+	int r;
+
+	mt_assembler_restart(&p->assemblers[slot]);
+	r = mt_processes_thread(p->processes, slot, cell, 0, 0);
+	if (r < 0)
+		return r;
+	if (mt_processes_owner(p->processes, slot, &owner) == 0)
+		mt_merge_set_offset(p->merge, slot, owner.clock_offset_ns);
+	return 0;
+}
+
+static int on_cell(void *ctx, uint32_t slot, const struct mt_cell *cell)
+{
+	struct mt_pipeline *p = ctx;
+
+	switch (MT_CELL_TYPE(cell->head)) {
+	case MT_CELL_ALLOC:
+		return put_event(p, slot, cell, MT_EVENT_ALLOC);
+	case MT_CELL_FREE:
+		return put_event(p, slot, cell, MT_EVENT_FREE);
+	case MT_CELL_REALLOC_BEGIN:
+		return put_event(p, slot, cell, MT_EVENT_REALLOC_BEGIN);
+	case MT_CELL_REALLOC_END:
+		return put_event(p, slot, cell, realloc_end(cell));
+	case MT_CELL_PROCESS:
+		return mt_processes_process(p->processes, slot, cell);
+	case MT_CELL_THREAD:
+		return on_thread(p, slot, cell);
+	case MT_CELL_PIECE:
+		return on_piece(p, slot, cell);
+	case MT_CELL_LOSS:
+		p->lost_events += cell->w[1];
+		return 0;
+	default:
+		p->stray_cells++;
+		return 0;
+	}
+}
+
+static int on_stack(void *ctx, const void *record, size_t len)
+{
+	struct mt_pipeline *p = ctx;
+	struct mt_stack_record head;
+
+	if (len < sizeof(head)) {
+		p->stray_cells++;
+		return 0;
+	}
+	memcpy(&head, record, sizeof(head));
+	return mt_stacks_push(p->stacks, head.slot, record, len);
+}
+
+static int on_exec(struct mt_pipeline *p, const struct mt_life_exec *exec)
+{
+	char name[sizeof(exec->comm) + 1], path[sizeof(exec->filename) + 1];
+
+	if (mt_processes_tracked(p->processes, exec->head.tgid, exec->head.time_ns))
+		return 0;
+	snprintf(name, sizeof(name), "%.*s", (int)sizeof(exec->comm), (const char *)exec->comm);
+	snprintf(path, sizeof(path), "%.*s", (int)sizeof(exec->filename),
+		 (const char *)exec->filename);
+	return mt_watch_exec(p->watch, exec->head.tgid, path, name, exec->head.time_ns);
+}
+
+static int on_exit(struct mt_pipeline *p, const struct mt_life_exit *life)
+{
+	char name[sizeof(life->comm) + 1];
+	int r = 0;
+
+	snprintf(name, sizeof(name), "%.*s", (int)sizeof(life->comm), (const char *)life->comm);
+	if (life->group_dead)
+		r = mt_watch_exit(p->watch, life->head.tgid);
+	if (r < 0)
+		return r;
+	return mt_processes_exit(p->processes, life->head.tgid, life->head.tid,
+				 life->group_dead != 0, (int)life->exit_code, life->head.time_ns,
+				 name);
+}
+
+static int on_life(void *ctx, const void *record, size_t len)
+{
+	struct mt_pipeline *p = ctx;
+	struct mt_life_head head;
+
+	if (len < sizeof(head)) {
+		p->stray_cells++;
+		return 0;
+	}
+	memcpy(&head, record, sizeof(head));
+	if (head.type == MT_LIFE_EXEC && len >= sizeof(struct mt_life_exec))
+		return on_exec(p, record);
+	if (head.type == MT_LIFE_EXIT && len >= sizeof(struct mt_life_exit))
+		return on_exit(p, record);
+	return 0;
+}
+
+static bool is_tracked(void *ctx, uint32_t tgid)
+{
+	return mt_processes_tracked(ctx, tgid, 0);
+}
+
+static int sweep(struct mt_pipeline *p, uint64_t now_ns)
+{
+	int r;
+
+	if (now_ns - p->sweep_ns < SWEEP_NS)
+		return 0;
+	p->sweep_ns = now_ns;
+	if (!p->config.probes) {
+		r = mt_processes_sweep(p->processes, p->config.segments, now_ns);
+		if (r == 0 && p->root)
+			r = mt_watch_scan(p->watch, p->root, now_ns, is_tracked, p->processes);
+		if (r < 0)
+			return r;
+	}
+	return mt_watch_tick(p->watch, now_ns);
+}
+
+static void release_latch(struct mt_segments *segments)
+{
+	if (!__atomic_load_n(&segments->control->latch, __ATOMIC_ACQUIRE))
+		return;
+	__atomic_store_n(&segments->control->latch, 0, __ATOMIC_RELEASE);
+	mt_segments_wake(segments);
+}
+
+static int64_t pass(struct mt_pipeline *p, uint64_t below_ns)
+{
+	int64_t cells;
+	int r;
+
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	r = mt_merge_heads(p->merge);
+	if (r == 0 && p->config.probes)
+		r = mt_probes_drain(p->config.probes, on_stack, on_life, p);
+	if (r < 0)
+		return r;
+	cells = mt_merge_cells(p->merge, below_ns, MT_PIPELINE_CELLS, on_cell, p);
+	if (cells < 0)
+		return cells;
+	release_latch(p->config.segments);
+	if (cells < MT_PIPELINE_CELLS) {
+		r = mt_processes_advance(p->processes, below_ns);
+		if (r < 0)
+			return r;
+	}
+	return cells;
+}
+
+int64_t mt_pipeline_pass(struct mt_pipeline *p)
+{
+	uint64_t now_ns = mt_clock_ns();
+	int64_t cells = pass(p, now_ns);
+	int r;
+
+	if (cells < 0)
+		return cells;
+	r = sweep(p, now_ns);
+	if (r < 0)
+		return r;
+	return p->error ? p->error : cells;
+}
+
+int mt_pipeline_finish(struct mt_pipeline *p)
+{
+	int64_t cells;
+
+	do
+		cells = pass(p, UINT64_MAX);
+	while (cells > 0);
+	return cells < 0 ? (int)cells : p->error;
+}
+
+void mt_pipeline_counts(const struct mt_pipeline *p, struct mt_pipeline_counts *ret)
+{
+	const struct mt_control *control = p->config.segments->control;
+
+	*ret = (struct mt_pipeline_counts){
+		.events = mt_encode_events(p->config.encode),
+		.lost_events = p->lost_events + control->lost_events + mt_merge_broken(p->merge),
+		.stray_cells = p->stray_cells,
+		.missing_modules = mt_modules_missing(p->modules),
+		.not_tracked = p->not_tracked,
+		.live_processes = mt_processes_live(p->processes),
+	};
+	mt_stacks_counts(p->stacks, &ret->stacks);
+	for (uint32_t i = 0; i < MT_SLOTS; i++)
+		ret->abandoned_records += p->assemblers[i].abandoned;
+}

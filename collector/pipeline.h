@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+/*
+ * pipeline.h - one run: what is drained from the rings becomes records for the encoder
+ *
+ *   drain -> merge -> decode -> unwind -> (queue) -> encode -> write
+ *
+ * Contract
+ *   Input:     open segments and, in an eBPF run, open probes; both borrowed, as is encode.
+ *   Ownership: mt_pipeline_new() gives an object for mt_pipeline_free(), which takes NULL.
+ *   Errors:    negative errno, of memory mostly.  The first one ends the recording; the
+ *              caller switches the targets off and says so.
+ *   Threads:   one.
+ *   Bounds:    a pass hands on at most MT_PIPELINE_CELLS cells.
+ */
+#include "collector/encode.h"
+#include "collector/probes.h"
+#include "collector/segments.h"
+#include "collector/session.h"
+#include "collector/stacks.h"
+
+#define MT_PIPELINE_CELLS (128 * 1024)
+/* Processes not tracked that are told of one by one. */
+#define MT_PIPELINE_NOTES 20
+
+struct mt_pipeline_config {
+	struct mt_segments *segments;
+	struct mt_probes *probes; /* NULL: inline */
+	struct mt_encode *encode;
+	const char *shim_name;
+	/* A process that is not tracked, for people; the artifact is told by itself. */
+	void (*note)(void *ctx, const char *text);
+	void *ctx;
+};
+
+struct mt_pipeline;
+
+int mt_pipeline_new(const struct mt_pipeline_config *config, struct mt_pipeline **ret);
+void mt_pipeline_free(struct mt_pipeline *pipeline);
+
+/* The root of the tree, before it starts. */
+void mt_pipeline_target(struct mt_pipeline *pipeline, uint32_t tgid);
+
+/* For mt_session_open(). */
+void mt_pipeline_arrive(void *pipeline, const struct mt_arrival *arrival);
+
+/* One pass over everything; returns the cells that were handed on. */
+int64_t mt_pipeline_pass(struct mt_pipeline *pipeline);
+
+/* Passes until nothing is left, without regard to time; then puts what is known to end. */
+int mt_pipeline_finish(struct mt_pipeline *pipeline);
+
+struct mt_pipeline_counts {
+	struct mt_stacks_counts stacks;
+	uint64_t events;
+	uint64_t lost_events;
+	uint64_t stray_cells;	/* cells that mean nothing */
+	uint64_t abandoned_records;
+	uint64_t missing_modules;
+	uint64_t not_tracked;
+	uint32_t live_processes;
+};
+
+void mt_pipeline_counts(const struct mt_pipeline *pipeline, struct mt_pipeline_counts *ret);
+
+static inline void mt_pipeline_freep(struct mt_pipeline **pipeline)
+{
+	mt_pipeline_free(*pipeline);
+}

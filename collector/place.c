@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * place.c - see place.h for the contract
+ *
+ * Invariants
+ *   - The directory is on a file system that maps code; its name is ours alone (mkdtemp),
+ *     everybody may read it: the tree may run as other users.
+ */
+#include "collector/place.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+
+static int make_directory(struct mt_place *place)
+{
+	static const char *const parents[] = { "/tmp", "/var/tmp", "/run", "/dev/shm" };
+	struct statvfs fs;
+	int r = -ENOENT;
+
+	for (size_t i = 0; i < sizeof(parents) / sizeof(parents[0]); i++) {
+		snprintf(place->what, sizeof(place->what), "%s/memtrack-XXXXXX", parents[i]);
+		if (statvfs(parents[i], &fs) < 0 || (fs.f_flag & ST_NOEXEC))
+			continue;
+		snprintf(place->directory, sizeof(place->directory), "%s/memtrack-XXXXXX",
+			 parents[i]);
+		if (mkdtemp(place->directory))
+			return chmod(place->directory, 0755) < 0 ? mt_neg_errno() : 0;
+		r = mt_neg_errno();
+	}
+	place->directory[0] = '\0';
+	return r;
+}
+
+static int copy_file(const char *from, const char *to)
+{
+	mt_cleanup(mt_closep) int in = -1;
+	mt_cleanup(mt_closep) int out = -1;
+	char block[65536];
+	ssize_t n;
+
+	in = open(from, O_RDONLY | O_CLOEXEC);
+	if (in < 0)
+		return mt_neg_errno();
+	out = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0755);
+	if (out < 0)
+		return mt_neg_errno();
+	while ((n = read(in, block, sizeof(block))) > 0)
+		for (ssize_t done = 0, w; done < n; done += w) {
+			w = write(out, block + done, (size_t)(n - done));
+			if (w < 0)
+				return mt_neg_errno();
+		}
+	if (n < 0 || fchmod(out, 0755) < 0)
+		return mt_neg_errno();
+	return 0;
+}
+
+int mt_place_open(const char *shim_source, struct mt_place *place)
+{
+	int r;
+
+	*place = (struct mt_place){ 0 };
+	r = make_directory(place);
+	if (r < 0)
+		return r;
+	snprintf(place->shim, sizeof(place->shim), "%s/%s", place->directory, MT_SHIM_NAME);
+	snprintf(place->socket, sizeof(place->socket), "%s/socket", place->directory);
+	snprintf(place->what, sizeof(place->what), "%s", shim_source);
+	r = copy_file(shim_source, place->shim);
+	if (r < 0)
+		mt_place_close(place);
+	return r;
+}
+
+void mt_place_close(struct mt_place *place)
+{
+	if (!place->directory[0])
+		return;
+	unlink(place->shim);
+	unlink(place->socket);
+	rmdir(place->directory);
+	place->directory[0] = '\0';
+}
+
+static int open_regular(const char *path, bool *ret_created)
+{
+	mt_cleanup(mt_closep) int fd = -1;
+	bool created = true;
+	struct stat st;
+
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	if (fd < 0 && errno == EEXIST) {
+		created = false;
+		/* Not to wait for the reader of a fifo. */
+		fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
+	}
+	if (fd < 0)
+		return errno == ENXIO ? -EINVAL : mt_neg_errno();
+	if (fstat(fd, &st) < 0)
+		return mt_neg_errno();
+	if (!S_ISREG(st.st_mode))
+		return -EINVAL;
+	*ret_created = created;
+	return mt_take_fd(&fd);
+}
+
+int mt_place_open_output(const char *path, const char *command, pid_t tgid, char *what,
+			 size_t what_room, bool *ret_created)
+{
+	const char *slash = strrchr(command, '/');
+	const char *name = slash ? slash + 1 : command;
+	struct stat st;
+	int len;
+
+	if (path && !*path) {
+		snprintf(what, what_room, "%s", path);
+		return -ENOENT;
+	}
+	if (!path)
+		len = snprintf(what, what_room, "memtrack.%s.%d.mtk", name, (int)tgid);
+	else if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+		len = snprintf(what, what_room, "%s/memtrack.%s.%d.mtk", path, name, (int)tgid);
+	else
+		len = snprintf(what, what_room, "%s", path);
+	if (len < 0 || (size_t)len >= what_room)
+		return -ENAMETOOLONG;
+	return open_regular(what, ret_created);
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+/*
+ * place.h - the files of a run: its directory, its copy of the shim, its artifact
+ *
+ * Each run preloads a copy of the shim, in a directory of its own: probes on one file are
+ * then one run's, the path has no character that the loader would split it at, and the
+ * file stays what it was while a package is upgraded.
+ *
+ * Contract
+ *   Ownership: mt_place_open() fills a struct for mt_place_close(), which removes the
+ *              directory and what is in it.
+ *   Errors:    negative errno; place.what says which file or directory it is about.
+ *   Threads:   one.
+ */
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define MT_SHIM_NAME "libmemtrack-preload.so"
+
+struct mt_place {
+	char directory[64];
+	char shim[128];	  /* path of the copy */
+	char socket[128]; /* path that the collector listens at */
+	char what[4200];  /* of an error */
+};
+
+/* shim_source: path of the installed shim. */
+int mt_place_open(const char *shim_source, struct mt_place *ret);
+void mt_place_close(struct mt_place *place);
+
+/*
+ * Opens the artifact for writing: path, or below it, if it is a directory, or NULL for
+ * the current one, memtrack.COMMAND.TGID.mtk.  Nothing that is there is truncated yet;
+ * ret_created says that there was nothing.  Only a regular file will do.  what gets the
+ * path, in any case.
+ */
+int mt_place_open_output(const char *path, const char *command, pid_t tgid, char *what,
+			 size_t what_room, bool *ret_created);

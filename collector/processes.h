@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+/*
+ * processes.h - who is who: processes, threads, and which of them a slot's cells are of
+ *
+ * Processes are known by the number that the run gave them (mt_control.next_process), by
+ * their tgid while they live, and by the id that they have in the artifact.  Each has the
+ * modules that its stacks are unwound with; a fork's child begins with its parent's.
+ *
+ * Contract
+ *   Input:     cells and arrivals as the targets sent them: numbers are checked, unknown
+ *              ones make a process of which only that is known.
+ *   Ownership: mt_processes_new() gives an object for mt_processes_free(), which takes
+ *              NULL; encode is borrowed, and is put the records of the artifact.
+ *   Errors:    -ENOMEM and what mt_encode_put() returns.
+ *   Threads:   one.
+ *   Bounds:    live processes, their threads and modules; 16 bytes for one that ended.
+ */
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "collector/encode.h"
+#include "collector/modules.h"
+#include "collector/session.h"
+#include "collector/space.h"
+#include "wire/ring.h"
+
+struct mt_processes;
+
+int mt_processes_new(struct mt_encode *encode, struct mt_modules *modules,
+		     struct mt_processes **ret);
+void mt_processes_free(struct mt_processes *processes);
+
+/* A process shook hands.  One of the same tgid that lived until now is of the past. */
+int mt_processes_arrive(struct mt_processes *processes, const struct mt_arrival *arrival);
+
+/* A THREAD cell: the slot is another thread's from here on.  tgid and tid as the kernel
+ * counts them, or 0 where only the cell knows. */
+int mt_processes_thread(struct mt_processes *processes, uint32_t slot, const struct mt_cell *cell,
+			uint32_t tgid, uint32_t tid);
+
+/* A PROCESS cell. */
+int mt_processes_process(struct mt_processes *processes, uint32_t slot, const struct mt_cell *cell);
+
+/* A MT_RECORD_MODULE of the slot's process. */
+int mt_processes_module(struct mt_processes *processes, uint32_t slot, const void *record,
+			size_t len);
+
+/* What an event of the slot needs; ret_space is the process's. */
+struct mt_cell_owner {
+	uint32_t thread; /* id in the artifact */
+	struct mt_space *space;
+	int64_t clock_offset_ns;
+	uint32_t tgid;
+};
+
+/* -ENOENT: no thread has claimed the slot. */
+int mt_processes_owner(struct mt_processes *processes, uint32_t slot, struct mt_cell_owner *ret);
+
+/* A thread or, with group_dead, a process exited; name is its last. */
+int mt_processes_exit(struct mt_processes *processes, uint32_t tgid, uint32_t tid,
+		      bool group_dead, int status, uint64_t time_ns, const char *name);
+
+/* Ends, in the artifact, the processes whose end lies below below_ns. */
+int mt_processes_advance(struct mt_processes *processes, uint64_t below_ns);
+
+/* Looks at what no kernel event tells of: names that changed, processes that are gone.
+ * For runs without BPF; costs a few system calls for each live thread. */
+int mt_processes_sweep(struct mt_processes *processes, const struct mt_segments *segments,
+		       uint64_t now_ns);
+
+/* Whether a process that shook hands at since_ns or later, or its fork, has this tgid. */
+bool mt_processes_tracked(const struct mt_processes *processes, uint32_t tgid, uint64_t since_ns);
+
+/* Processes that have not ended. */
+uint32_t mt_processes_live(const struct mt_processes *processes);
+
+static inline void mt_processes_freep(struct mt_processes **processes)
+{
+	mt_processes_free(*processes);
+}

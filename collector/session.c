@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * session.c - see session.h for the contract
+ *
+ * Invariants
+ *   - Two listeners, one service: the path is for everybody who sees the file system, the
+ *     abstract name for a process that changed its root.
+ *   - A clock that differs from ours by more than a hand-shake can take is that of a time
+ *     namespace; a smaller difference is the time the message took.
+ */
+#include "collector/session.h"
+
+#include <inttypes.h>
+#include <poll.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "collector/clock.h"
+
+#define CLIENT_PATIENCE_NS (1000 * 1000 * 1000ULL)
+#define CLOCK_NAMESPACE_NS (500 * 1000 * 1000LL)
+
+struct client {
+	int fd;
+	uint64_t since_ns;
+};
+
+struct mt_session {
+	struct mt_segments *segments;
+	mt_arrival_fn on_arrival;
+	void *ctx;
+	char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
+	int listeners[2];
+	struct client clients[MT_SESSION_CLIENTS];
+	uint32_t n_clients;
+};
+
+static int listen_at(const struct sockaddr_un *address, socklen_t len)
+{
+	mt_cleanup(mt_closep) int fd = -1;
+
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return mt_neg_errno();
+	if (bind(fd, (const struct sockaddr *)address, len) < 0 || listen(fd, SOMAXCONN) < 0)
+		return mt_neg_errno();
+	return mt_take_fd(&fd);
+}
+
+static int open_listeners(struct mt_session *s)
+{
+	struct sockaddr_un named = { .sun_family = AF_UNIX }, abstract = { .sun_family = AF_UNIX };
+	int len;
+
+	memcpy(named.sun_path, s->path, sizeof(s->path));
+	s->listeners[0] = listen_at(&named, sizeof(named));
+	if (s->listeners[0] < 0)
+		return s->listeners[0];
+	/* The cookie admits, not the file's mode: the tree may change its user. */
+	if (chmod(s->path, 0666) < 0)
+		return mt_neg_errno();
+
+	len = snprintf(abstract.sun_path + 1, sizeof(abstract.sun_path) - 1, "memtrack-%016" PRIx64,
+		       (uint64_t)s->segments->control->cookie);
+	s->listeners[1] = listen_at(
+		&abstract, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)len));
+	return s->listeners[1] < 0 ? s->listeners[1] : 0;
+}
+
+int mt_session_open(const char *path, struct mt_segments *segments, mt_arrival_fn on_arrival,
+		    void *ctx, struct mt_session **ret)
+{
+	mt_cleanup(mt_session_closep) struct mt_session *s = NULL;
+	int r;
+
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return -ENOMEM;
+	s->listeners[0] = s->listeners[1] = -1;
+	if (strlen(path) >= sizeof(s->path))
+		return -ENAMETOOLONG;
+	strcpy(s->path, path);
+	s->segments = segments;
+	s->on_arrival = on_arrival;
+	s->ctx = ctx;
+	r = open_listeners(s);
+	if (r < 0)
+		return r;
+	*ret = mt_take_ptr(s);
+	return 0;
+}
+
+void mt_session_close(struct mt_session *s)
+{
+	if (!s)
+		return;
+	for (uint32_t i = 0; i < s->n_clients; i++)
+		close(s->clients[i].fd);
+	if (s->listeners[0] >= 0)
+		unlink(s->path);
+	mt_closep(&s->listeners[0]);
+	mt_closep(&s->listeners[1]);
+	free(s);
+}
+
+static void send_welcome(struct mt_session *s, int fd, const struct mt_welcome *welcome)
+{
+	char control[CMSG_SPACE(MT_FDS * sizeof(int))] = { 0 };
+	struct iovec iov = { .iov_base = (void *)welcome, .iov_len = sizeof(*welcome) };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+	struct cmsghdr *cmsg;
+	int fds[MT_FDS];
+
+	if (!welcome->error) {
+		fds[MT_FD_CONTROL] = s->segments->control_fd;
+		fds[MT_FD_REFERENCES] = mt_segments_references_fd(s->segments, welcome->capture);
+		fds[MT_FD_RINGS] = s->segments->rings_fd;
+		msg.msg_control = control;
+		msg.msg_controllen = sizeof(control);
+		cmsg = CMSG_FIRSTHDR(&msg);
+		cmsg->cmsg_level = SOL_SOCKET;
+		cmsg->cmsg_type = SCM_RIGHTS;
+		cmsg->cmsg_len = CMSG_LEN(sizeof(fds));
+		memcpy(CMSG_DATA(cmsg), fds, sizeof(fds));
+	}
+	/* A client that is gone, or does not read, has nothing to be told. */
+	(void)!sendmsg(fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+static void announce(struct mt_session *s, int fd, const struct mt_hello *hello,
+		     const struct mt_welcome *welcome, uint64_t now_ns)
+{
+	struct mt_arrival arrival = {
+		.process_id = welcome->process_id,
+		.inner_tgid = hello->pid,
+		.time_ns = now_ns,
+		.clock_offset_ns = (int64_t)(now_ns - hello->clock_ns),
+	};
+	struct ucred peer;
+	socklen_t len = sizeof(peer);
+
+	arrival.tgid = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 && peer.pid > 0
+			       ? (uint32_t)peer.pid
+			       : hello->pid;
+	if (arrival.clock_offset_ns > -CLOCK_NAMESPACE_NS &&
+	    arrival.clock_offset_ns < 2 * (int64_t)CLIENT_PATIENCE_NS)
+		arrival.clock_offset_ns = 0;
+	memcpy(arrival.exe, hello->exe, sizeof(arrival.exe));
+	arrival.exe[sizeof(arrival.exe) - 1] = '\0';
+	s->on_arrival(s->ctx, &arrival);
+}
+
+static void answer(struct mt_session *s, int fd, const struct mt_hello *hello)
+{
+	struct mt_welcome welcome = { .magic = MT_HELLO_MAGIC, .version = MT_WIRE_VERSION };
+	uint64_t now_ns = mt_clock_ns();
+
+	if (hello->magic != MT_HELLO_MAGIC || hello->cookie != s->segments->control->cookie)
+		return;
+	if (hello->version != MT_WIRE_VERSION)
+		welcome.error = EPROTONOSUPPORT;
+	else if (!s->segments->control->enabled)
+		welcome.error = ESHUTDOWN;
+	else
+		welcome.error = -mt_segments_give_chunk(
+			s->segments, hello->what == MT_HELLO_INLINE, now_ns, &welcome);
+
+	if (!welcome.error && hello->what == MT_HELLO_START) {
+		welcome.process_id = __atomic_fetch_add(&s->segments->control->next_process, 1,
+							__ATOMIC_RELAXED);
+		announce(s, fd, hello, &welcome, now_ns);
+	} else {
+		welcome.process_id = hello->process_id;
+	}
+	send_welcome(s, fd, &welcome);
+}
+
+static void accept_clients(struct mt_session *s, int listener)
+{
+	while (s->n_clients < MT_SESSION_CLIENTS) {
+		int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+		if (fd < 0)
+			return; /* none left; or out of descriptors, and it stays in the backlog */
+		s->clients[s->n_clients++] = (struct client){ fd, mt_clock_ns() };
+	}
+}
+
+/* Returns whether the client is done with. */
+static bool serve_client(struct mt_session *s, const struct client *client)
+{
+	struct mt_hello hello;
+	ssize_t len = recv(client->fd, &hello, sizeof(hello), MSG_DONTWAIT);
+
+	if (len < 0 && (errno == EAGAIN || errno == EINTR))
+		return mt_clock_ns() - client->since_ns > CLIENT_PATIENCE_NS;
+	if (len == sizeof(hello))
+		answer(s, client->fd, &hello);
+	return true;
+}
+
+int mt_session_serve(struct mt_session *s, int timeout_ms, int wake_fd)
+{
+	struct pollfd fds[3 + MT_SESSION_CLIENTS];
+	bool full = s->n_clients == MT_SESSION_CLIENTS;
+	nfds_t n = 3;
+
+	fds[0] = (struct pollfd){ .fd = wake_fd, .events = POLLIN };
+	for (int i = 0; i < 2; i++)
+		fds[1 + i] = (struct pollfd){ .fd = full ? -1 : s->listeners[i], .events = POLLIN };
+	for (uint32_t i = 0; i < s->n_clients; i++)
+		fds[n++] = (struct pollfd){ .fd = s->clients[i].fd, .events = POLLIN };
+
+	if (poll(fds, n, timeout_ms) <= 0)
+		fds[0].revents = 0;
+
+	accept_clients(s, s->listeners[0]);
+	accept_clients(s, s->listeners[1]);
+	for (uint32_t i = 0; i < s->n_clients;) {
+		if (!serve_client(s, &s->clients[i])) {
+			i++;
+			continue;
+		}
+		close(s->clients[i].fd);
+		s->clients[i] = s->clients[--s->n_clients];
+	}
+	return fds[0].revents != 0;
+}

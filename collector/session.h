@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+/*
+ * session.h - the collector's end of the hand-shake, wire/session.h
+ *
+ * Contract
+ *   Input:     what connects is not trusted: a hello of the wrong size, magic, version or
+ *              cookie is answered with an error or not at all.
+ *   Ownership: mt_session_open() gives an object for mt_session_close(), which takes NULL
+ *              and removes the socket's name.  segments are borrowed.
+ *   Errors:    negative errno of socket(2), bind(2), listen(2), epoll_ctl(2).
+ *   Threads:   one.  Nothing blocks: a client that does not speak within a second is
+ *              hung up on.
+ *   Bounds:    MT_SESSION_CLIENTS connections at a time; more wait in the backlog.
+ */
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "collector/segments.h"
+
+#define MT_SESSION_CLIENTS 64
+
+/* A process that shook hands to start: its number, and who it is. */
+struct mt_arrival {
+	uint64_t process_id;
+	uint32_t tgid; /* in the collector's PID namespace */
+	uint32_t inner_tgid; /* as it sees itself */
+	int64_t clock_offset_ns; /* add to its times; 0 but in a time namespace */
+	uint64_t time_ns;
+	char exe[464];
+};
+
+typedef void (*mt_arrival_fn)(void *ctx, const struct mt_arrival *arrival);
+
+struct mt_session;
+
+/* path: of the socket to be made; on_arrival is called before the welcome is sent. */
+int mt_session_open(const char *path, struct mt_segments *segments, mt_arrival_fn on_arrival,
+		    void *ctx, struct mt_session **ret);
+void mt_session_close(struct mt_session *session);
+
+/* Waits for up to timeout_ms for a client or for wake_fd to be readable, and serves the
+ * clients that are there.  Returns 1 if wake_fd is readable or hung up, else 0. */
+int mt_session_serve(struct mt_session *session, int timeout_ms, int wake_fd);
+
+static inline void mt_session_closep(struct mt_session **session)
+{
+	mt_session_close(*session);
+}

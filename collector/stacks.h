@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+/*
+ * stacks.h - stack names of events to nodes of the call tree
+ *
+ * Keeps for each slot the stack records that have come and that no event has needed yet,
+ * the decoder with its copy of the reference, and a mirror of the slot's dictionary with
+ * the chain of each entry.  Records are applied up to an event's seq and no further, so
+ * that each stack is unwound with the modules that its process had then.
+ *
+ * Contract
+ *   Input:     records as they came, checked here; a process's space for the unwinder.
+ *   Ownership: mt_stacks_new() gives an object for mt_stacks_free(), which takes NULL;
+ *              segments and tree are borrowed.  Records are copied.
+ *   Errors:    -ENOMEM; -EAGAIN from mt_stacks_push(): too much is waiting, merge first.
+ *              A record that does not verify is no error: it is counted, the slot is asked
+ *              for a key frame, its dictionary entry is forgotten so that the stack comes
+ *              again, and events that name it get MT_STOP_LOST.
+ *   Threads:   one.
+ *   Bounds:    MT_STACKS_WAITING_BYTES of records that wait; about 25 KiB and the budget
+ *              for each slot that ever had a record.
+ */
+#include <stddef.h>
+#include <stdint.h>
+
+#include "collector/call_tree.h"
+#include "collector/segments.h"
+#include "collector/space.h"
+
+#define MT_STACKS_WAITING_BYTES (64u * 1024 * 1024)
+
+struct mt_stacks;
+
+struct mt_stacks_counts {
+	uint64_t records;
+	uint64_t record_bytes;
+	uint64_t window_bytes; /* what they stand for */
+	uint64_t malformed;
+	uint64_t stale;	     /* against another reference than the decoder's */
+	uint64_t mismatches; /* bytes that do not hash to the digest */
+	uint64_t lost;	     /* events that named a stack that never came */
+};
+
+int mt_stacks_new(struct mt_segments *segments, struct mt_call_tree *tree, struct mt_stacks **ret);
+void mt_stacks_free(struct mt_stacks *stacks);
+
+/* A stack record of the slot, from the BPF ring or assembled from its own ring. */
+int mt_stacks_push(struct mt_stacks *stacks, uint32_t slot, const void *record, size_t len);
+
+/* The node of an event's stack: half and word of its cell. */
+int mt_stacks_resolve(struct mt_stacks *stacks, uint32_t slot, struct mt_space *space,
+		      uint16_t name, uint32_t seq, uint32_t *ret_node);
+
+void mt_stacks_counts(const struct mt_stacks *stacks, struct mt_stacks_counts *ret);
+
+static inline void mt_stacks_freep(struct mt_stacks **stacks)
+{
+	mt_stacks_free(*stacks);
+}

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * watch.c - see watch.h for the contract
+ *
+ * Invariants
+ *   - At most one pending entry has a given tgid: an exec replaces what was executed
+ *     before it.
+ *   - The file is looked at when the exec is heard of, while the process is likely to be
+ *     there; the verdict waits.
+ */
+#include "collector/watch.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+
+#define SCAN_DEPTH 32
+#define PHDRS_MAX 64
+
+struct pending {
+	uint32_t tgid;
+	bool reported;
+	bool scanned; /* found by a scan: stays, so that it is reported once */
+	uint64_t since_ns;
+	char what[64];
+	char reason[64];
+};
+
+struct mt_watch {
+	char shim_name[64];
+	mt_not_tracked_fn fn;
+	void *ctx;
+	struct pending *pending;
+	uint32_t n;
+};
+
+int mt_watch_new(const char *shim_name, mt_not_tracked_fn fn, void *ctx, struct mt_watch **ret)
+{
+	mt_cleanup(mt_watch_freep) struct mt_watch *w = calloc(1, sizeof(*w));
+
+	if (!w)
+		return -ENOMEM;
+	w->pending = calloc(MT_WATCH_PENDING, sizeof(*w->pending));
+	if (!w->pending)
+		return -ENOMEM;
+	snprintf(w->shim_name, sizeof(w->shim_name), "%s", shim_name);
+	w->fn = fn;
+	w->ctx = ctx;
+	*ret = mt_take_ptr(w);
+	return 0;
+}
+
+void mt_watch_free(struct mt_watch *w)
+{
+	if (!w)
+		return;
+	free(w->pending);
+	free(w);
+}
+
+/* Whether /proc/TGID/FILE holds the text; a file that can not be read does not. */
+static bool proc_has(uint32_t tgid, const char *name, const char *text)
+{
+	mt_cleanup(mt_fclosep) FILE *file = NULL;
+	mt_cleanup(mt_freep) char *line = NULL;
+	int separator = strcmp(name, "environ") ? '\n' : '\0';
+	size_t room = 0;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%u/%s", tgid, name);
+	file = fopen(path, "re");
+	if (!file)
+		return false;
+	while (getdelim(&line, &room, separator, file) > 0)
+		if (strstr(line, text))
+			return true;
+	return false;
+}
+
+static const char *reason_of_interpreter(int fd, const Elf64_Phdr *phdr)
+{
+	char interpreter[256] = "";
+
+	if (pread(fd, interpreter, sizeof(interpreter) - 1, (off_t)phdr->p_offset) <= 0)
+		return NULL;
+	return strstr(interpreter, "musl") ? "another C library (musl)" : NULL;
+}
+
+static const char *reason_of_elf(int fd)
+{
+	Elf64_Phdr phdrs[PHDRS_MAX];
+	Elf64_Ehdr ehdr;
+	size_t n;
+
+	if (pread(fd, &ehdr, sizeof(ehdr), 0) != sizeof(ehdr) ||
+	    memcmp(ehdr.e_ident, ELFMAG, SELFMAG) != 0)
+		return NULL;
+	if (ehdr.e_ident[EI_CLASS] != ELFCLASS64)
+		return "a 32-bit program";
+	n = ehdr.e_phnum < PHDRS_MAX ? ehdr.e_phnum : PHDRS_MAX;
+	if (ehdr.e_phentsize != sizeof(phdrs[0]) ||
+	    pread(fd, phdrs, n * sizeof(phdrs[0]), (off_t)ehdr.e_phoff) !=
+		    (ssize_t)(n * sizeof(phdrs[0])))
+		return NULL;
+	for (size_t i = 0; i < n; i++)
+		if (phdrs[i].p_type == PT_INTERP)
+			return reason_of_interpreter(fd, &phdrs[i]);
+	return "statically linked";
+}
+
+/* Why the program of the process can not be tracked; NULL if its file does not say. */
+static const char *reason_of(uint32_t tgid, const char *path)
+{
+	mt_cleanup(mt_closep) int fd = -1;
+	const char *reason;
+	char link[64];
+	struct stat st;
+
+	snprintf(link, sizeof(link), "/proc/%u/exe", tgid);
+	fd = open(link, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0 && path[0] == '/')
+		fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+		return NULL;
+	reason = reason_of_elf(fd);
+	if (!reason && (st.st_mode & S_ISUID || (st.st_mode & S_ISGID && st.st_mode & S_IXGRP)))
+		reason = "set-user-ID";
+	return reason;
+}
+
+static struct pending *find(struct mt_watch *w, uint32_t tgid)
+{
+	for (uint32_t i = 0; i < w->n; i++)
+		if (w->pending[i].tgid == tgid)
+			return &w->pending[i];
+	return NULL;
+}
+
+static void forget(struct mt_watch *w, struct pending *p)
+{
+	*p = w->pending[--w->n];
+}
+
+static int report(struct mt_watch *w, struct pending *p)
+{
+	if (p->reported)
+		return 0;
+	p->reported = true;
+	return w->fn(w->ctx, p->tgid, p->what, p->reason);
+}
+
+static void describe(struct pending *p, uint32_t tgid, const char *path, const char *name,
+		     uint64_t now_ns)
+{
+	const char *reason = reason_of(tgid, path);
+
+	*p = (struct pending){ .tgid = tgid, .since_ns = now_ns };
+	snprintf(p->what, sizeof(p->what), "%s", name);
+	if (!reason && !proc_has(tgid, "environ", "MEMTRACK_RUN=") && proc_has(tgid, "status", "Pid:"))
+		reason = "started without our environment";
+	snprintf(p->reason, sizeof(p->reason), "%s", reason ? reason : "did not register");
+}
+
+int mt_watch_exec(struct mt_watch *w, uint32_t tgid, const char *path, const char *name,
+		  uint64_t time_ns)
+{
+	struct pending *p = find(w, tgid);
+	struct pending overflow;
+	int r = 0;
+
+	if (p && !p->reported)
+		r = report(w, p);
+	if (!p && w->n < MT_WATCH_PENDING)
+		p = &w->pending[w->n++];
+	if (p) {
+		describe(p, tgid, path, name, time_ns);
+		return r;
+	}
+	describe(&overflow, tgid, path, name, time_ns);
+	return strcmp(overflow.reason, "did not register") ? report(w, &overflow) : r;
+}
+
+void mt_watch_arrived(struct mt_watch *w, uint32_t tgid)
+{
+	struct pending *p = find(w, tgid);
+
+	if (p)
+		forget(w, p);
+}
+
+int mt_watch_exit(struct mt_watch *w, uint32_t tgid)
+{
+	struct pending *p = find(w, tgid);
+	int r;
+
+	if (!p)
+		return 0;
+	r = report(w, p);
+	forget(w, p);
+	return r;
+}
+
+int mt_watch_tick(struct mt_watch *w, uint64_t now_ns)
+{
+	int r = 0;
+
+	for (uint32_t i = 0; i < w->n && r == 0; i++)
+		if (now_ns - w->pending[i].since_ns > MT_WATCH_PATIENCE_NS)
+			r = report(w, &w->pending[i]);
+	return r;
+}
+
+static int consider(struct mt_watch *w, uint32_t tgid, uint64_t now_ns)
+{
+	char name[64] = "", path[64];
+	mt_cleanup(mt_fclosep) FILE *file = NULL;
+	struct pending *p;
+
+	if (find(w, tgid) || w->n == MT_WATCH_PENDING || proc_has(tgid, "maps", w->shim_name))
+		return 0;
+	snprintf(path, sizeof(path), "/proc/%u/comm", tgid);
+	file = fopen(path, "re");
+	if (!file || !fgets(name, sizeof(name), file))
+		return 0; /* gone */
+	name[strcspn(name, "\n")] = '\0';
+	p = &w->pending[w->n++];
+	describe(p, tgid, "", name, now_ns);
+	p->scanned = true;
+	return 0;
+}
+
+static int scan(struct mt_watch *w, uint32_t tgid, uint64_t now_ns, int depth,
+		bool (*tracked)(void *ctx, uint32_t tgid), void *tracked_ctx)
+{
+	mt_cleanup(mt_fclosep) FILE *file = NULL;
+	char path[64];
+	uint32_t child;
+	int r = 0;
+
+	if (!tracked(tracked_ctx, tgid))
+		r = consider(w, tgid, now_ns);
+	if (r < 0 || depth == SCAN_DEPTH)
+		return r;
+	snprintf(path, sizeof(path), "/proc/%u/task/%u/children", tgid, tgid);
+	file = fopen(path, "re");
+	while (file && r == 0 && fscanf(file, "%u", &child) == 1)
+		r = scan(w, child, now_ns, depth + 1, tracked, tracked_ctx);
+	return r;
+}
+
+int mt_watch_scan(struct mt_watch *w, uint32_t root, uint64_t now_ns,
+		  bool (*tracked)(void *ctx, uint32_t tgid), void *tracked_ctx)
+{
+	for (uint32_t i = 0; i < w->n;) {
+		char path[32];
+
+		snprintf(path, sizeof(path), "/proc/%u", w->pending[i].tgid);
+		if (w->pending[i].scanned && access(path, F_OK) < 0)
+			forget(w, &w->pending[i]);
+		else
+			i++;
+	}
+	return scan(w, root, now_ns, 0, tracked, tracked_ctx);
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+/*
+ * image.h - the dynamic symbols of one loaded object
+ *
+ * What dlsym() can not say: whether this object, and no other, defines a name; and the C
+ * library's own functions, whoever else stands in front of them.
+ *
+ * Contract
+ *   Input:     objects that the loader has mapped and relocated; trusted as it trusts them
+ *   Ownership: an image borrows the object's memory until the object is unloaded
+ *   Threads:   any; those that walk the objects take the loader's list lock
+ *   Bounds:    no allocation; a hash look-up
+ */
+#include <elf.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct mt_image {
+	uint64_t bias;
+	const Elf64_Dyn *dynamic;
+	const Elf64_Sym *symbols;
+	const char *strings;
+	const uint32_t *gnu_hash; /* or NULL */
+	const uint32_t *hash;	  /* or NULL */
+	const char *soname;	  /* or NULL */
+};
+
+/* Reads what a PT_DYNAMIC at dynamic says; false where there is no symbol table. */
+bool mt_image_read(struct mt_image *ret, uint64_t bias, const Elf64_Dyn *dynamic);
+
+/* The object whose loadable segments hold at; false if there is none. */
+bool mt_image_at(struct mt_image *ret, const void *at);
+
+/* The C library of our own name space. */
+bool mt_image_libc(struct mt_image *ret);
+
+/*
+ * The first function called name in the objects behind the shim, among the first n_objects
+ * (0: all): what dlsym(RTLD_NEXT) finds where these are the ones that the program started
+ * with, but without touching the message that dlerror() has for the program.  NULL: none.
+ */
+void *mt_image_next(const char *name, unsigned n_objects);
+
+/* How many objects are loaded. */
+unsigned mt_image_count(void);
+
+/* A function that the image defines, or NULL: not there, or chosen by a resolver. */
+void *mt_image_function(const struct mt_image *image, const char *name);

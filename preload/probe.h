@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+/*
+ * probe.h - the call of the probe, probe.S
+ *
+ * Contract
+ *   Input:   as wire/reference.h says, in its order of registers
+ *   Errors:  none here: what became of it is in the slot's reference
+ *   Threads: the slot's
+ */
+#include <stdint.h>
+
+void mt_probe_send(uint64_t slot_epoch, uint64_t seq, uint64_t mask_low, uint64_t start,
+		   uint64_t end, uint64_t cookie, uint64_t mask_high);

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+/*
+ * real.h - the next definitions of what the shim stands in front of, and the C library's
+ * own functions that the shim uses
+ *
+ * Contract
+ *   Errors:    none: what has no next definition fails with ENOMEM, a free of that kind is
+ *              a free
+ *   Threads:   mt_real_resolve() by one thread, once; after that any
+ *   Bounds:    no allocation of its own; the loader's list lock
+ */
+#include <link.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <time.h>
+
+#include "preload/entry.h"
+
+/* The C library's own, whoever else stands in front of them. */
+struct mt_libc {
+	int (*clock_gettime)(clockid_t clock, struct timespec *ret);
+	int (*dl_iterate_phdr)(int (*callback)(struct dl_phdr_info *, size_t, void *), void *arg);
+	int (*mutexattr_init)(pthread_mutexattr_t *attr);
+	int (*mutexattr_setrobust)(pthread_mutexattr_t *attr, int robust);
+	int (*mutexattr_setpshared)(pthread_mutexattr_t *attr, int shared);
+	int (*mutex_init)(pthread_mutex_t *mutex, const pthread_mutexattr_t *attr);
+	int (*mutex_trylock)(pthread_mutex_t *mutex);
+	int (*mutex_consistent)(pthread_mutex_t *mutex);
+};
+
+extern struct mt_libc mt_libc;
+
+/* Were the shim's symbols bound?  Before that nothing but hidden data may be touched. */
+bool mt_real_relocated(void);
+
+/* Fills mt_real[], but for the operators, and mt_libc. */
+void mt_real_resolve(void);
+
+/*
+ * Does the executable, or an object before the shim, have malloc in the shim's place, so
+ * that the stubs are not called?
+ */
+bool mt_real_displaced(void);
+
+/* The next dlclose(). */
+int mt_real_dlclose(void *handle);
+
+/* An object was unloaded: what was looked up for a caller is looked up anew. */
+void mt_real_forget(void);
+
+static inline uint64_t mt_now_ns(void)
+{
+	struct timespec now;
+
+	mt_libc.clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000000000ULL + now.tv_nsec;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+/*
+ * ring.h - the writer's end of an event ring, wire/ring.h
+ *
+ * Contract
+ *   Input:     a ring that the calling thread holds.  Its words are shared with the
+ *              collector and, in a damaged run, anything: none can make an append write
+ *              outside of the ring.
+ *   Errors:    false: the collector is gone, nothing was appended
+ *   Threads:   the one that holds the ring, with its signal handlers: appends nest, and may
+ *              be left by siglongjmp()
+ *   Bounds:    waits while the ring is full, as long as the collector lives
+ */
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "wire/ring.h"
+
+/* In mt_control.latch_ring: the ring that filled was an event ring, that of latch_slot. */
+#define MT_LATCH_RING_EVENTS 1
+
+/* Where a ring is, and how this thread appends. */
+struct mt_ring {
+	struct mt_thread *head;
+	char *cells;
+	uint32_t bytes; /* a power of two */
+	uint32_t rseq;	/* the C library has registered it for this thread */
+	uint32_t slot;
+};
+
+/* A record on its way, in pieces. */
+struct mt_piece_writer {
+	const struct mt_ring *ring;
+	uint64_t w[3];
+	uint32_t word;
+	uint16_t index;
+	uint8_t kind;
+	uint8_t n; /* words in w */
+	bool failed;
+};
+
+/* One try: false where the ring is full. */
+bool mt_ring_try(const struct mt_ring *ring, const struct mt_cell *cell);
+
+/* Appends; waits for room. */
+bool mt_ring_append(const struct mt_ring *ring, const struct mt_cell *cell);
+
+/* Finishes what the thread that held the ring before left undone. */
+void mt_ring_take_over(const struct mt_ring *ring);
+
+/* How many pieces a record of this length has. */
+static inline uint32_t mt_ring_pieces(uint32_t bytes)
+{
+	return (bytes + MT_PIECE_BYTES - 1) / MT_PIECE_BYTES;
+}
+
+/* Begins a record of so many bytes, a multiple of 8; id: another for each record. */
+void mt_piece_begin(struct mt_piece_writer *writer, const struct mt_ring *ring, uint8_t kind,
+		    uint16_t id, uint32_t bytes);
+
+void mt_piece_word(struct mt_piece_writer *writer, uint64_t word);
+
+/* The last, perhaps short, piece; true if all of them are on the ring. */
+bool mt_piece_end(struct mt_piece_writer *writer);

@@ -1,0 +1,472 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * session.c - see session.h
+ *
+ * Invariants
+ *   - Signals are blocked while a hand-shake runs: a handler that allocates finds the phase
+ *     before it or the phase after it.
+ *   - Each descriptor is closed before the program can see it: a hand-shake at the start
+ *     happens before main(), a later one is over when the allocation that needed it returns.
+ *   - n_chunks counts chunks that are complete; they never move.
+ *   - mt_on is cleared only where no block of the arena can come back: free() of one would
+ *     reach the real function.
+ */
+#include "preload/session.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <stddef.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "preload/arena.h"
+#include "preload/modules.h"
+#include "preload/real.h"
+#include "preload/syscall.h"
+
+#define HANDSHAKE_SECONDS 1
+/* How long a thread waits for another's request for a chunk, in steps of a millisecond. */
+#define GROW_WAITS_MAX (2 * HANDSHAKE_SECONDS * 1000)
+
+/* In fork_word while one thread of a fork's child, its only one as a rule, sees to it. */
+#define FORK_BUSY 1
+
+struct mt_session mt_session;
+
+/* Weak: other C libraries, whose programs this file may be preloaded into, lack them. */
+extern char *__libc_stack_end __attribute__((weak));
+extern const char *gnu_get_libc_version(void) __attribute__((weak));
+
+/*
+ * The environment of the start.  The C library knows it late: constructors of an
+ * executable's preinit_array come before.  The kernel's own copy lies above
+ * __libc_stack_end: argc, argv, NULL, envp, NULL.
+ */
+static char **environment(void)
+{
+	long argc;
+	char **argv;
+
+	if (environ)
+		return environ;
+	if (!&__libc_stack_end || !__libc_stack_end)
+		return NULL;
+	argc = *(long *)__libc_stack_end;
+	argv = (char **)__libc_stack_end + 1;
+	if (argc < 0 || argc > INT_MAX || argv[argc])
+		return NULL;
+	return argv + argc + 1;
+}
+
+static const char *variable(char **env, const char *name)
+{
+	for (; *env; env++) {
+		const char *e = *env, *n = name;
+
+		while (*n && *e == *n) {
+			e++;
+			n++;
+		}
+		if (!*n && *e == '=')
+			return e + 1;
+	}
+	return NULL;
+}
+
+static bool parse_address(struct mt_address *ret, const char *text)
+{
+	uint64_t cookie = 0;
+	size_t i;
+
+	for (i = 0; i < 16; i++, text++) {
+		int digit;
+
+		if (*text >= '0' && *text <= '9')
+			digit = *text - '0';
+		else if (*text >= 'a' && *text <= 'f')
+			digit = *text - 'a' + 10;
+		else
+			return false;
+		cookie = cookie << 4 | digit;
+	}
+	if (*text != ':')
+		return false;
+	text++;
+	ret->cookie = cookie;
+	for (i = 0; text[i] && i < sizeof(ret->path) - 1; i++)
+		ret->path[i] = text[i];
+	/* One that no socket address can hold: the abstract name has to do. */
+	ret->path[text[i] ? 0 : i] = '\0';
+	return true;
+}
+
+static long retry(long number, long a, long b, long c)
+{
+	long ret;
+
+	do
+		ret = mt_syscall3(number, a, b, c);
+	while (ret == -EINTR);
+	return ret;
+}
+
+/* Connects to the path, or to the abstract name; a descriptor, or a negative errno. */
+static int dial(const struct mt_address *address)
+{
+	static const char hex[] = "0123456789abcdef";
+	static const char prefix[] = "memtrack-";
+	struct timeval limit = { .tv_sec = HANDSHAKE_SECONDS };
+	struct sockaddr_un name = { .sun_family = AF_UNIX };
+	size_t n;
+	int fd, i;
+
+	fd = mt_syscall3(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return fd;
+	mt_syscall6(SYS_setsockopt, fd, SOL_SOCKET, SO_SNDTIMEO, (long)&limit, sizeof(limit), 0);
+	mt_syscall6(SYS_setsockopt, fd, SOL_SOCKET, SO_RCVTIMEO, (long)&limit, sizeof(limit), 0);
+
+	for (n = 0; address->path[n]; n++)
+		name.sun_path[n] = address->path[n];
+	if (n &&
+	    !retry(SYS_connect, fd, (long)&name, offsetof(struct sockaddr_un, sun_path) + n + 1))
+		return fd;
+
+	name.sun_path[0] = '\0';
+	for (i = 0; prefix[i]; i++)
+		name.sun_path[1 + i] = prefix[i];
+	for (n = 1 + i, i = 60; i >= 0; i -= 4)
+		name.sun_path[n++] = hex[address->cookie >> i & 15];
+	i = retry(SYS_connect, fd, (long)&name, offsetof(struct sockaddr_un, sun_path) + n);
+	if (!i)
+		return fd;
+	mt_syscall3(SYS_close, fd, 0, 0);
+	return i;
+}
+
+static int send_hello(int fd, const struct mt_address *address, uint32_t what)
+{
+	struct mt_hello hello = {
+		.magic = MT_HELLO_MAGIC,
+		.version = MT_WIRE_VERSION,
+		.what = what,
+		.cookie = address->cookie,
+		.process_id = what == MT_HELLO_START ? 0 : mt_session.process,
+		.clock_ns = mt_now_ns(),
+		.pid = mt_syscall3(SYS_getpid, 0, 0, 0),
+		.tid = mt_syscall3(SYS_gettid, 0, 0, 0),
+	};
+	long n;
+
+	mt_syscall3(SYS_readlink, (long)"/proc/self/exe", (long)hello.exe, sizeof(hello.exe) - 1);
+	do
+		n = mt_syscall6(SYS_sendto, fd, (long)&hello, sizeof(hello), MSG_NOSIGNAL, 0, 0);
+	while (n == -EINTR);
+	if (n < 0)
+		return n;
+	return n == sizeof(hello) ? 0 : -EIO;
+}
+
+static void close_all(int *fds)
+{
+	int i;
+
+	for (i = 0; i < MT_FDS; i++)
+		if (fds[i] >= 0)
+			mt_syscall3(SYS_close, fds[i], 0, 0);
+}
+
+/* The welcome and its descriptors; all or none of them is valid after it. */
+static int receive_welcome(int fd, struct mt_welcome *ret, int *fds)
+{
+	char space[CMSG_SPACE(sizeof(int) * MT_FDS)] __attribute__((aligned(8)));
+	struct iovec iov = { .iov_base = ret, .iov_len = sizeof(*ret) };
+	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = space,
+				  .msg_controllen = sizeof(space) };
+	struct cmsghdr *head;
+	long n;
+	int i, n_fds = 0;
+
+	n = retry(SYS_recvmsg, fd, (long)&message, MSG_CMSG_CLOEXEC);
+	if (n < 0)
+		return n;
+	head = CMSG_FIRSTHDR(&message);
+	if (head && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS) {
+		n_fds = (head->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+		for (i = 0; i < n_fds && i < MT_FDS; i++)
+			fds[i] = ((int *)CMSG_DATA(head))[i];
+	}
+	if (n == sizeof(*ret) && ret->magic == MT_HELLO_MAGIC && ret->error > 0)
+		return -ret->error;
+	if (n != sizeof(*ret) || ret->magic != MT_HELLO_MAGIC || ret->error ||
+	    ret->version != MT_WIRE_VERSION || n_fds != MT_FDS || message.msg_flags & MSG_CTRUNC)
+		return -EPROTO;
+	return 0;
+}
+
+static void *map(uint64_t bytes, int protection, int fd, uint64_t offset)
+{
+	long at = mt_syscall6(SYS_mmap, 0, bytes, protection, MAP_SHARED, fd, offset);
+
+	if (at < 0 && at > -4096)
+		return NULL;
+	mt_syscall3(SYS_madvise, at, bytes, MADV_DONTDUMP);
+	return (void *)at;
+}
+
+static void unmap(const void *at, uint64_t bytes)
+{
+	if (at)
+		mt_syscall3(SYS_munmap, (long)at, bytes, 0);
+}
+
+static bool sane(const struct mt_welcome *welcome)
+{
+	uint32_t budget = welcome->budget_bytes, ring = welcome->ring_bytes;
+
+	return (welcome->capture == MT_CAPTURE_EBPF || welcome->capture == MT_CAPTURE_INLINE) &&
+	       budget >= MT_BUDGET_MIN_BYTES && budget <= MT_BUDGET_MAX_BYTES &&
+	       !(budget & (budget - 1)) && ring >= MT_PAGE_BYTES && !(ring & (ring - 1)) &&
+	       welcome->references_stride >= MT_WORDS_OFFSET + budget &&
+	       (welcome->capture == MT_CAPTURE_EBPF || welcome->scratch_offset);
+}
+
+/* Maps what a chunk has and enters it in the table. */
+static int add_chunk(const struct mt_welcome *welcome, const int *fds)
+{
+	uint32_t n = mt_session.n_chunks;
+	int protection = welcome->capture == MT_CAPTURE_EBPF ? PROT_READ : PROT_READ | PROT_WRITE;
+	uint64_t heads_bytes = MT_CHUNK_SLOTS * MT_PAGE_BYTES;
+	uint64_t rings_bytes = MT_CHUNK_SLOTS * (uint64_t)welcome->ring_bytes;
+	uint64_t references_bytes = MT_CHUNK_SLOTS * welcome->references_stride;
+	struct mt_chunk chunk = {
+		.references_stride = welcome->references_stride,
+		.scratch_offset = welcome->scratch_offset,
+		.first_slot = welcome->first_slot,
+		.capture = welcome->capture,
+	};
+
+	if (n == MT_PROCESS_CHUNKS)
+		return -ENOSPC;
+	chunk.heads = map(heads_bytes, PROT_READ | PROT_WRITE, fds[MT_FD_RINGS],
+			  welcome->rings_offset);
+	/* Without access until claimed: mlockall() makes the rest of it real. */
+	chunk.rings = map(rings_bytes, PROT_NONE, fds[MT_FD_RINGS],
+			  welcome->rings_offset + heads_bytes);
+	chunk.references = map(references_bytes, protection, fds[MT_FD_REFERENCES],
+			       welcome->references_offset);
+	if (!chunk.heads || !chunk.rings || !chunk.references) {
+		unmap(chunk.heads, heads_bytes);
+		unmap(chunk.rings, rings_bytes);
+		unmap(chunk.references, references_bytes);
+		return -ENOMEM;
+	}
+	mt_session.chunks[n] = chunk;
+	__atomic_store_n(&mt_session.n_chunks, n + 1, __ATOMIC_RELEASE);
+	return 0;
+}
+
+/* What all chunks have in common, and the word that a fork clears. */
+static int map_run(const struct mt_welcome *welcome, const int *fds)
+{
+	struct mt_session *s = &mt_session;
+	long word;
+
+	word = mt_syscall6(SYS_mmap, 0, MT_PAGE_BYTES, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (word < 0 && word > -4096)
+		return word;
+	s->fork_word = (uint64_t *)word;
+	if (mt_syscall3(SYS_madvise, word, MT_PAGE_BYTES, MADV_WIPEONFORK))
+		return -ENOSYS;
+
+	s->control = map(MT_PAGE_BYTES, PROT_READ | PROT_WRITE, fds[MT_FD_CONTROL], 0);
+	s->gate = map(MT_PAGE_BYTES, PROT_READ, fds[MT_FD_RINGS], 0);
+	if (!s->control || !s->gate)
+		return -ENOMEM;
+	if (s->control->magic != MT_CONTROL_MAGIC || s->control->version != MT_WIRE_VERSION)
+		return -EPROTO;
+	return 0;
+}
+
+/* One hand-shake, from the socket to the mappings. */
+static int shake(const struct mt_address *address, uint32_t what)
+{
+	struct mt_session *s = &mt_session;
+	int fds[MT_FDS] = { -1, -1, -1 };
+	struct mt_welcome welcome;
+	int fd, err;
+
+	fd = dial(address);
+	if (fd < 0)
+		return fd;
+	err = send_hello(fd, address, what);
+	if (!err)
+		err = receive_welcome(fd, &welcome, fds);
+	mt_syscall3(SYS_close, fd, 0, 0);
+	if (!err && !sane(&welcome))
+		err = -EPROTO;
+	if (!err && what == MT_HELLO_START)
+		err = map_run(&welcome, fds);
+	if (!err && what != MT_HELLO_START &&
+	    (welcome.ring_bytes != s->ring_bytes || welcome.budget_bytes != s->budget_bytes))
+		err = -EPROTO;
+	if (!err)
+		err = add_chunk(&welcome, fds);
+	close_all(fds);
+	if (err || what != MT_HELLO_START)
+		return err;
+	s->budget_bytes = welcome.budget_bytes;
+	s->ring_bytes = welcome.ring_bytes;
+	s->process = welcome.process_id;
+	s->start = MT_PROCESS_START;
+	*s->fork_word = mt_session_token();
+	return 0;
+}
+
+static void undo(void)
+{
+	struct mt_session *s = &mt_session;
+
+	unmap(s->fork_word, MT_PAGE_BYTES);
+	unmap(s->control, MT_PAGE_BYTES);
+	unmap(s->gate, MT_PAGE_BYTES);
+	s->fork_word = NULL;
+	s->control = NULL;
+	s->gate = NULL;
+}
+
+static bool join(char **env)
+{
+	const char *text = variable(env, MT_RUN_VARIABLE);
+
+	/* Another C library's mutexes are not those of the rings. */
+	if (!text || !gnu_get_libc_version || getauxval(AT_SECURE) ||
+	    !parse_address(&mt_session.address, text))
+		return false;
+	if (shake(&mt_session.address, MT_HELLO_START)) {
+		undo();
+		return false;
+	}
+	/* An image's first thread is the one that comes here first, but for a constructor
+	 * that starts threads before anything has allocated. */
+	if (mt_syscall3(SYS_gettid, 0, 0, 0) == mt_syscall3(SYS_getpid, 0, 0, 0))
+		mt_session.main_thread = (uint64_t)__builtin_thread_pointer();
+	return true;
+}
+
+/* Decides whether there is a run; signals are blocked. */
+static void decide(char **env)
+{
+	const struct mt_arena_event *events;
+	uint64_t lost;
+
+	mt_session.on = join(env);
+	if (!mt_session.on) {
+		mt_arena_take(&events, &lost);
+		if (!mt_arena_used())
+			mt_on = 0;
+	}
+	__atomic_store_n(&mt_session.phase, MT_PHASE_DECIDED, __ATOMIC_RELEASE);
+}
+
+static bool advance(int from, int to)
+{
+	return __atomic_compare_exchange_n(&mt_session.phase, &from, to, false, __ATOMIC_ACQ_REL,
+					   __ATOMIC_RELAXED);
+}
+
+bool mt_session_start(void)
+{
+	char **env;
+
+	if (__atomic_load_n(&mt_session.phase, __ATOMIC_ACQUIRE) == MT_PHASE_START &&
+	    mt_real_relocated() && advance(MT_PHASE_START, MT_PHASE_RESOLVING)) {
+		mt_real_resolve();
+		__atomic_store_n(&mt_session.phase, MT_PHASE_RESOLVED, __ATOMIC_RELEASE);
+	}
+	if (__atomic_load_n(&mt_session.phase, __ATOMIC_ACQUIRE) < MT_PHASE_RESOLVED)
+		return false;
+	env = environment();
+	if (env && __atomic_load_n(&mt_session.phase, __ATOMIC_RELAXED) == MT_PHASE_RESOLVED) {
+		uint64_t mask = mt_signals_block();
+		int err = errno;
+
+		if (advance(MT_PHASE_RESOLVED, MT_PHASE_ASKING))
+			decide(env);
+		errno = err;
+		mt_signals_restore(mask);
+	}
+	return true;
+}
+
+bool mt_session_grow(uint32_t what, uint32_t known)
+{
+	struct timespec millisecond = { .tv_nsec = 1000000 };
+	int waits, unlocked;
+	bool grown;
+
+	for (waits = 0;; waits++) {
+		unlocked = 0;
+		if (__atomic_compare_exchange_n(&mt_session.chunk_lock, &unlocked, 1, false,
+						__ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+			break;
+		if (waits == GROW_WAITS_MAX)
+			return false;
+		mt_syscall4(SYS_futex, (long)&mt_session.chunk_lock, FUTEX_WAIT_PRIVATE, 1,
+			    (long)&millisecond);
+	}
+	grown = mt_session.n_chunks > known;
+	if (!grown)
+		grown = !shake(&mt_session.address, what);
+	__atomic_store_n(&mt_session.chunk_lock, 0, __ATOMIC_RELEASE);
+	mt_syscall3(SYS_futex, (long)&mt_session.chunk_lock, FUTEX_WAKE_PRIVATE, INT_MAX);
+	return grown;
+}
+
+void mt_session_end(void)
+{
+	__atomic_store_n(&mt_session.on, 0, __ATOMIC_RELAXED);
+	if (!mt_arena_used())
+		mt_on = 0;
+}
+
+bool mt_session_orphaned(void)
+{
+	/* A robust mutex that the collector holds from before the first hand-shake on. */
+	uint32_t life = *(const volatile uint32_t *)mt_session.gate->life;
+
+	return life & FUTEX_OWNER_DIED || !(life & FUTEX_TID_MASK);
+}
+
+void mt_session_fork(void)
+{
+	struct mt_session *s = &mt_session;
+	uint64_t wiped = 0;
+
+	if (!__atomic_compare_exchange_n(s->fork_word, &wiped, FORK_BUSY, false, __ATOMIC_ACQUIRE,
+					 __ATOMIC_RELAXED)) {
+		while (__atomic_load_n(s->fork_word, __ATOMIC_ACQUIRE) == FORK_BUSY)
+			mt_syscall3(SYS_sched_yield, 0, 0, 0);
+		return;
+	}
+	s->parent = s->process;
+	s->process = __atomic_fetch_add(&s->control->next_process, 1, __ATOMIC_RELAXED);
+	s->start = MT_PROCESS_FORK;
+	s->announced = 0;
+	s->chunk_lock = 0;
+	mt_modules_fork();
+	__atomic_store_n(s->fork_word, mt_session_token(), __ATOMIC_RELEASE);
+}
+
+__attribute__((constructor(101))) static void begin(void)
+{
+	mt_session_start();
+	if (mt_session.on)
+		mt_modules_begin();
+}

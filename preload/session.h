@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+/*
+ * session.h - the process's part in a run: hand-shake, mappings, fork
+ *
+ * Contract
+ *   Ownership: mappings live as long as the process; no descriptor is kept
+ *   Errors:    what fails leaves the process untracked; nothing is printed, errno is kept
+ *   Threads:   any; the first that comes shakes hands, the others keep their events until
+ *              it is done
+ *   Bounds:    MT_PROCESS_CHUNKS chunks; a second for each hand-shake
+ */
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "wire/control.h"
+#include "wire/reference.h"
+#include "wire/ring.h"
+#include "wire/session.h"
+
+/* Chunks that a process may have: 4,096 threads that allocate at the same time. */
+#define MT_PROCESS_CHUNKS 512
+
+/* Slots as this process has them mapped. */
+struct mt_chunk {
+	struct mt_thread *heads;
+	char *rings;
+	char *references;
+	uint64_t references_stride;
+	uint64_t scratch_offset;
+	uint32_t first_slot;
+	uint32_t capture; /* MT_CAPTURE_* */
+};
+
+/* What MEMTRACK_RUN said when the image started; the program may change it. */
+struct mt_address {
+	uint64_t cookie;
+	char path[108]; /* as in struct sockaddr_un; empty: the abstract name only */
+};
+
+enum mt_phase {
+	MT_PHASE_START,	    /* nothing is known */
+	MT_PHASE_RESOLVING, /* one thread looks for the real functions */
+	MT_PHASE_RESOLVED,  /* they can be called; whether there is a run is open */
+	MT_PHASE_ASKING,    /* one thread shakes hands */
+	MT_PHASE_DECIDED,
+};
+
+struct mt_session {
+	int phase; /* enum mt_phase */
+	int on;	   /* tracked: set before the last phase, cleared when the collector is gone */
+
+	struct mt_control *control;
+	const struct mt_gate *gate;
+	struct mt_address address;
+	uint32_t budget_bytes;
+	uint32_t ring_bytes;
+
+	/* mt_session_token(); becomes 0 in a fork's child, also in that of a raw clone(). */
+	uint64_t *fork_word;
+	uint64_t process;
+	uint64_t parent;
+	uint32_t start;	   /* MT_PROCESS_* */
+	int announced;	   /* the PROCESS cell was appended */
+	int modules_fixed; /* fork's child of a threaded process: the loader's lock may be held */
+	int probe_absent;  /* the probe was seen not to work */
+	uint32_t epoch;	   /* counts dlclose()s that unloaded something */
+	uint64_t main_thread; /* its thread pointer */
+
+	int chunk_lock;
+	uint32_t n_chunks; /* published after the chunk */
+	struct mt_chunk chunks[MT_PROCESS_CHUNKS];
+};
+
+extern struct mt_session mt_session;
+
+/* Names this process among those that share an image by fork; neither 0 nor 1. */
+static inline uint64_t mt_session_token(void)
+{
+	return 2 * mt_session.process + 2;
+}
+
+/* Gets on as far as can be; may the real functions be called? */
+bool mt_session_start(void);
+
+static inline bool mt_session_decided(void)
+{
+	return __builtin_expect(__atomic_load_n(&mt_session.phase, __ATOMIC_ACQUIRE) ==
+					MT_PHASE_DECIDED, 1);
+}
+
+/* May the real functions be called? */
+static inline bool mt_session_usable(void)
+{
+	return mt_session_decided() || mt_session_start();
+}
+
+/*
+ * Another chunk; what: MT_HELLO_CHUNK or MT_HELLO_INLINE.  Signals are blocked.  known: the
+ * number of chunks that were searched; where there are more by now, none is asked for.
+ */
+bool mt_session_grow(uint32_t what, uint32_t known);
+
+/* The collector is gone: the process goes on untracked. */
+void mt_session_end(void);
+
+/* Has the collector ended, in whatever way? */
+bool mt_session_orphaned(void);
+
+/* In a fork's child, before anything else is recorded. */
+void mt_session_fork(void);

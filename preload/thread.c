@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * thread.c - see thread.h
+ *
+ * Invariants
+ *   - token is set last and cleared first: with it, all of the slot's fields are valid.
+ *   - A slot is claimed with signals blocked: no handler meets a half-claimed one.
+ *   - The mutex is locked through the C library, which has the thread's robust list; where
+ *     the process is a raw clone() the C library does not know its tid, nor the kernel its
+ *     list, and both are put right here.
+ *   - bound is the end of the stack that the thread was given, known without asking the C
+ *     library for it (pthread_getattr_np() allocates, locks, and reads /proc): the kernel's
+ *     for the main thread; for another what its thread-local data, at the stack's top,
+ *     leave.  It lives in TLS: in a fork's child it is still true, whichever thread forked.
+ *   - Memory outside [low_known, bound) is read only page by page after the kernel has read
+ *     it: no window faults.
+ */
+#include "preload/thread.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <linux/rseq.h>
+#include <stddef.h>
+#include <sys/mman.h>
+
+#include "preload/arena.h"
+#include "preload/probe.h"
+#include "preload/real.h"
+#include "preload/syscall.h"
+#include "wire/stack_encode.h"
+
+/* A thread without a slot looks again after so many events. */
+#define UNSERVED_RETRY 256
+/* How far below the known part of a stack an event may find its sp and be believed. */
+#define STACK_GAP_PAGES 256
+/* Where a thread's thread-local data may lie below its thread pointer. */
+#define TLS_MAX_BYTES (1024 * 1024)
+
+/* Weak, as all that only this C library has. */
+extern void *__libc_stack_end __attribute__((weak));
+extern const ptrdiff_t __rseq_offset __attribute__((weak));
+extern const unsigned int __rseq_size __attribute__((weak));
+
+__thread struct mt_self mt_self __attribute__((tls_model("initial-exec")));
+
+/* Bytes of thread-local data below a thread pointer, as of so many loads. */
+static struct {
+	uint64_t loads;
+	uint64_t bytes;
+} static_tls;
+
+struct tls_search {
+	uint64_t sp, tp, loads, lowest;
+	bool known;
+};
+
+static int look_tls(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	struct tls_search *search = arg;
+	uint64_t at = (uint64_t)info->dlpi_tls_data;
+
+	search->loads = info->dlpi_adds;
+	search->known = static_tls.bytes && static_tls.loads == info->dlpi_adds;
+	if (search->known)
+		return 1;
+	/* Data of an object that was loaded late may lie in the heap. */
+	if (at > search->sp && at < search->lowest && search->tp - at < TLS_MAX_BYTES)
+		search->lowest = at;
+	return 0;
+}
+
+static uint64_t stack_bound(uint64_t sp)
+{
+	uint64_t tp = (uint64_t)__builtin_thread_pointer();
+	struct tls_search search = { .sp = sp < tp ? sp : 0, .tp = tp, .lowest = tp };
+
+	if (tp == mt_session.main_thread)
+		return &__libc_stack_end ? (uint64_t)__libc_stack_end & ~7ULL : 0;
+	if (mt_session.modules_fixed)
+		return (tp - static_tls.bytes) & ~7ULL;
+	mt_libc.dl_iterate_phdr(look_tls, &search);
+	if (!search.known) {
+		static_tls.bytes = tp - search.lowest;
+		static_tls.loads = search.loads;
+	}
+	return (tp - static_tls.bytes) & ~7ULL;
+}
+
+/*
+ * Is the page of at readable?  The call fails in any case, and changes nothing: with EFAULT
+ * where the kernel could not read the set, with EINVAL for the way after it was read.
+ */
+static bool readable(uint64_t at)
+{
+	return mt_syscall4(SYS_rt_sigprocmask, -1, at, 0, sizeof(uint64_t)) != -EFAULT;
+}
+
+#define PAGE_OF(at) ((at) & ~(uint64_t)(MT_PAGE_BYTES - 1))
+
+/* The stack has grown down to sp since low_known, or sp is elsewhere. */
+static void lower_known(struct mt_self *self, uint64_t sp)
+{
+	uint64_t page = PAGE_OF(self->low_known - 1);
+	int i;
+
+	for (i = 0; i < STACK_GAP_PAGES && self->low_known > sp; i++, page -= MT_PAGE_BYTES) {
+		if (!readable(page))
+			return;
+		self->low_known = page;
+	}
+	if (self->low_known < sp)
+		self->low_known = sp;
+}
+
+uint64_t mt_thread_window_end(struct mt_self *self, uint64_t start)
+{
+	uint64_t base = start & ~(uint64_t)(MT_GROUP_BYTES - 1);
+	uint64_t end = base + mt_session.budget_bytes, page;
+
+	if (start < self->low_known && self->bound)
+		lower_known(self, start);
+	if (mt_thread_on_stack(self, start))
+		return end < self->bound ? end : self->bound;
+
+	for (page = PAGE_OF(start) + MT_PAGE_BYTES; page < end; page += MT_PAGE_BYTES)
+		if (!readable(page))
+			return page;
+	return end;
+}
+
+static bool init_mutex(struct mt_thread *head)
+{
+	pthread_mutexattr_t attr;
+	uint32_t fresh = 0;
+
+	if (__atomic_load_n(&head->initialised, __ATOMIC_ACQUIRE) == 2)
+		return true;
+	/* 1: another is at it, or died there: not a slot for us. */
+	if (!__atomic_compare_exchange_n(&head->initialised, &fresh, 1, false, __ATOMIC_ACQUIRE,
+					 __ATOMIC_RELAXED))
+		return false;
+	mt_libc.mutexattr_init(&attr);
+	mt_libc.mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
+	mt_libc.mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
+	mt_libc.mutex_init((pthread_mutex_t *)head->owner, &attr);
+	__atomic_store_n(&head->initialised, 2, __ATOMIC_RELEASE);
+	return true;
+}
+
+/* In the child of a raw clone() the kernel has no robust list: gives it an empty one. */
+static void renew_robust_list(void)
+{
+	static struct robust_list_head *remembered;
+	struct robust_list_head *list = NULL;
+	size_t bytes = 0;
+
+	if (mt_syscall3(SYS_get_robust_list, 0, (long)&list, (long)&bytes))
+		return;
+	if (list) {
+		/* The same distance from each thread pointer. */
+		remembered = (void *)((char *)list - (char *)__builtin_thread_pointer());
+		return;
+	}
+	if (!remembered)
+		return;
+	list = (void *)((char *)__builtin_thread_pointer() + (ptrdiff_t)remembered);
+	list->list.next = &list->list;
+	mt_syscall3(SYS_set_robust_list, (long)list, sizeof(*list), 0);
+}
+
+/* Locks the slot's mutex, if nobody holds it. */
+static bool lock_slot(struct mt_thread *head)
+{
+	pthread_mutex_t *mutex = (pthread_mutex_t *)head->owner;
+	uint32_t *word = (uint32_t *)head->owner;
+	uint32_t tid, holder;
+	int err;
+
+	if (!init_mutex(head))
+		return false;
+	holder = __atomic_load_n(word, __ATOMIC_RELAXED);
+	if (holder & FUTEX_TID_MASK && !(holder & FUTEX_OWNER_DIED))
+		return false;
+	err = mt_libc.mutex_trylock(mutex);
+	if (err == EOWNERDEAD)
+		err = mt_libc.mutex_consistent(mutex);
+	if (err)
+		return false;
+	tid = mt_syscall3(SYS_gettid, 0, 0, 0);
+	holder = __atomic_load_n(word, __ATOMIC_RELAXED);
+	if ((holder & FUTEX_TID_MASK) != tid)
+		__atomic_store_n(word, (holder & ~FUTEX_TID_MASK) | tid, __ATOMIC_RELAXED);
+	return true;
+}
+
+/* The registration probe: has BPF seen it, so that the slot is ours there too? */
+static bool registered(const struct mt_reference *reference, uint32_t slot)
+{
+	uint32_t probes = *(const volatile uint32_t *)&reference->probes;
+
+	mt_probe_send(slot | (uint64_t)mt_session.epoch << 32, MT_PROBE_REGISTER, 0, 0, 0,
+		      mt_session.address.cookie, 0);
+	return *(const volatile uint32_t *)&reference->probes != probes &&
+	       *(const volatile uint32_t *)&reference->status == MT_PROBE_REGISTERED;
+}
+
+static bool has_rseq(void)
+{
+	const struct rseq *rseq;
+
+	if (!&__rseq_offset || !&__rseq_size || !__rseq_size)
+		return false;
+	rseq = (void *)((char *)__builtin_thread_pointer() + __rseq_offset);
+	/* Not registered, or refused: negative. */
+	return (int32_t)*(const volatile uint32_t *)&rseq->cpu_id >= 0;
+}
+
+/* Takes slot i of the chunk; false: it is another's, or of no use. */
+static bool take_slot(struct mt_self *self, const struct mt_chunk *chunk, uint32_t i)
+{
+	struct mt_thread *head = &chunk->heads[i];
+	char *cells = chunk->rings + (uint64_t)i * mt_session.ring_bytes;
+	char *reference = chunk->references + i * chunk->references_stride;
+	uint32_t slot = chunk->first_slot + i;
+
+	if (!lock_slot(head))
+		return false;
+	if (mt_syscall3(SYS_mprotect, (long)cells, mt_session.ring_bytes, PROT_READ | PROT_WRITE))
+		return false;
+	if (chunk->capture == MT_CAPTURE_INLINE) {
+		mt_claim_reference((void *)reference, (void *)(reference + MT_DICTIONARY_OFFSET));
+	} else if (!registered((void *)reference, slot)) {
+		mt_session.probe_absent = 1;
+		return false;
+	}
+	self->ring.head = head;
+	self->ring.cells = cells;
+	self->ring.bytes = mt_session.ring_bytes;
+	self->ring.rseq = has_rseq();
+	self->ring.slot = slot;
+	self->reference = (void *)reference;
+	self->scratch = chunk->capture == MT_CAPTURE_INLINE ?
+				(void *)(reference + chunk->scratch_offset) :
+				NULL;
+	self->capture_sp = 0;
+	self->detached = 0;
+	self->piece_id = 0;
+	mt_ring_take_over(&self->ring);
+	return true;
+}
+
+static bool find_slot(struct mt_self *self)
+{
+	for (;;) {
+		uint32_t n = __atomic_load_n(&mt_session.n_chunks, __ATOMIC_ACQUIRE), c, i;
+		uint32_t what;
+
+		for (c = 0; c < n; c++)
+			for (i = 0; i < MT_CHUNK_SLOTS; i++) {
+				const struct mt_chunk *chunk = &mt_session.chunks[c];
+
+				if (chunk->capture == MT_CAPTURE_EBPF && mt_session.probe_absent)
+					break;
+				if (take_slot(self, chunk, i))
+					return true;
+			}
+		what = mt_session.probe_absent ? MT_HELLO_INLINE : MT_HELLO_CHUNK;
+		if (!mt_session_grow(what, n))
+			return false;
+	}
+}
+
+/* What was kept until there was a ring. */
+static void append_kept(struct mt_self *self)
+{
+	const struct mt_arena_event *events;
+	uint64_t lost;
+	unsigned n = mt_arena_take(&events, &lost), i;
+	struct mt_cell cell = { 0 };
+
+	for (i = 0; i < n; i++) {
+		if (!events[i].type)
+			continue;
+		cell.head = MT_CELL_HEAD(events[i].type, events[i].kind,
+					 MT_STACK_NONE | MT_NONE_BOOTSTRAP, 0);
+		if (events[i].type == MT_CELL_FREE)
+			cell.head = MT_CELL_HEAD(MT_CELL_FREE, events[i].kind, 0, 0);
+		cell.w[0] = mt_now_ns();
+		cell.w[1] = events[i].address;
+		cell.w[2] = events[i].size;
+		mt_ring_append(&self->ring, &cell);
+	}
+	if (!lost)
+		return;
+	cell.head = MT_CELL_HEAD(MT_CELL_LOSS, 0, 0, 0);
+	cell.w[0] = mt_now_ns();
+	cell.w[1] = lost;
+	cell.w[2] = 0;
+	mt_ring_append(&self->ring, &cell);
+}
+
+/* The ring's first cells: whose it is now. */
+static void announce(struct mt_self *self)
+{
+	const struct mt_reference *reference = self->reference;
+	uint32_t capture = self->scratch ? MT_CAPTURE_INLINE : MT_CAPTURE_EBPF;
+	uint64_t tid = mt_syscall3(SYS_gettid, 0, 0, 0);
+	uint64_t pid = mt_syscall3(SYS_getpid, 0, 0, 0);
+	struct mt_cell cell = {
+		.head = MT_CELL_HEAD(MT_CELL_THREAD, capture, (uint16_t)reference->generation,
+				     (uint32_t)(reference->seq / 2)),
+		.w = { mt_now_ns(), mt_session.process, tid << 32 | pid },
+	};
+	int silent = 0;
+
+	mt_ring_append(&self->ring, &cell);
+	if (!__atomic_compare_exchange_n(&mt_session.announced, &silent, 1, false,
+					 __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		return;
+	cell.head = MT_CELL_HEAD(MT_CELL_PROCESS, mt_session.start, 0, 0);
+	cell.w[0] = mt_now_ns();
+	cell.w[1] = mt_session.process;
+	cell.w[2] = mt_session.parent;
+	mt_ring_append(&self->ring, &cell);
+	if (mt_session.start == MT_PROCESS_START)
+		append_kept(self);
+}
+
+static struct mt_self *claim(struct mt_self *self, const void *sp)
+{
+	if (!mt_session.on || self->busy)
+		return NULL;
+	if (!*mt_session.fork_word) {
+		mt_session_fork();
+		self->unserved = 0;
+	}
+	self->token = 0;
+	if (self->unserved && self->unserved % UNSERVED_RETRY) {
+		self->unserved++;
+		return NULL;
+	}
+	renew_robust_list();
+	if (!find_slot(self)) {
+		if (!self->unserved++)
+			__atomic_fetch_add(&mt_session.control->unserved_threads, 1,
+					   __ATOMIC_RELAXED);
+		return NULL;
+	}
+	self->unserved = 0;
+	if (!self->bound) {
+		self->bound = stack_bound((uint64_t)sp);
+		self->low_known = self->bound;
+	}
+	announce(self);
+	self->token = mt_session_token();
+	return self;
+}
+
+struct mt_self *mt_thread_claim(const void *sp)
+{
+	uint64_t mask = mt_signals_block();
+	struct mt_self *self = claim(&mt_self, sp);
+
+	mt_signals_restore(mask);
+	return self;
+}
+
+struct mt_self *mt_thread_go_inline(const void *sp)
+{
+	mt_session.probe_absent = 1;
+	mt_self.token = 0;
+	return mt_thread_claim(sp);
+}

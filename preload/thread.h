@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+/*
+ * thread.h - a thread's slot, and where its stack is
+ *
+ * Contract
+ *   Input:     stack pointers of the calling thread, on whatever stack it runs
+ *   Ownership: a slot is held until the thread ends, in whatever way; the kernel lets go
+ *   Errors:    NULL: no slot (counted), or not tracked
+ *   Threads:   each its own; a vfork's child uses its parent's
+ *   Bounds:    no lock that another thread may hold for longer than a hand-shake, no
+ *              allocation; 160 bytes of TLS
+ */
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "preload/ring.h"
+#include "preload/session.h"
+
+struct mt_self {
+	uint64_t token;		/* mt_session_token() that it was claimed with; 0: no slot */
+	struct mt_ring ring;
+	struct mt_reference *reference;
+	struct mt_scratch *scratch; /* NULL: BPF encodes */
+	uint64_t bound;		    /* the end of the thread's stack; 0: not known yet */
+	uint64_t low_known;	    /* from here to bound all is readable */
+	uint64_t capture_sp;	    /* capture.c: a record is being made below this; or 0 */
+	uint32_t detached;	    /* detached records of this slot so far */
+	uint32_t unserved;	    /* events since no slot was found */
+	uint16_t piece_id;
+	uint16_t busy; /* a slot is being claimed; signals are blocked */
+};
+
+_Static_assert(sizeof(struct mt_self) <= 160, "static TLS is scarce");
+
+extern __thread struct mt_self mt_self __attribute__((tls_model("initial-exec")));
+
+/* The slow way of mt_thread_self(). */
+struct mt_self *mt_thread_claim(const void *sp);
+
+/* The calling thread with its slot, or NULL. */
+static inline struct mt_self *mt_thread_self(const void *sp)
+{
+	struct mt_self *self = &mt_self;
+
+	if (__builtin_expect(self->token && self->token == *mt_session.fork_word, 1))
+		return self;
+	return mt_thread_claim(sp);
+}
+
+/*
+ * For a thread whose slot's probe is not there (any more): a slot that captures inline, or
+ * NULL.
+ */
+struct mt_self *mt_thread_go_inline(const void *sp);
+
+/* The end of the window that starts at start: no word of it is unreadable. */
+uint64_t mt_thread_window_end(struct mt_self *self, uint64_t start);
+
+/* Does at lie on the thread's own stack, as far as that is known? */
+static inline bool mt_thread_on_stack(const struct mt_self *self, uint64_t at)
+{
+	return at >= self->low_known && at < self->bound;
+}

@@ -1,0 +1,48 @@
+## SPDX-License-Identifier: LGPL-2.1-or-later
+##
+## All but main() is in a library, so that tests link what the program links.
+
+noinst_LIBRARIES += %D%/libreport.a
+%C%_libreport_a_SOURCES =	\
+	%D%/block_table.c	\
+	%D%/block_table.h	\
+	%D%/debug_file.c	\
+	%D%/debug_file.h	\
+	%D%/demangle.c		\
+	%D%/demangle.h		\
+	%D%/grow.h		\
+	%D%/json.c		\
+	%D%/json.h		\
+	%D%/json_writer.c	\
+	%D%/json_writer.h	\
+	%D%/mix.h		\
+	%D%/printable.c		\
+	%D%/printable.h		\
+	%D%/rank.c		\
+	%D%/rank.h		\
+	%D%/replay.c		\
+	%D%/replay.h		\
+	%D%/run.c		\
+	%D%/run.h		\
+	%D%/scopes.c		\
+	%D%/scopes.h		\
+	%D%/sizes.c		\
+	%D%/sizes.h		\
+	%D%/symbolize.c		\
+	%D%/symbolize.h		\
+	%D%/symbols.c		\
+	%D%/symbols.h		\
+	%D%/text.c		\
+	%D%/text.h		\
+	%D%/view.h
+%C%_libreport_a_CFLAGS = $(MT_WARN_CFLAGS) $(MT_SAN_CFLAGS) $(LIBELF_CFLAGS) $(LIBDW_CFLAGS)
+
+## What links libreport.a links these after it.
+report_libs = artifact/libartifact.a $(artifact_libs) $(LIBDW_LIBS) $(LIBELF_LIBS)	\
+	$(IBERTY_LIBS)
+
+bin_PROGRAMS += %D%/memtrack-report
+%C%_memtrack_report_SOURCES = %D%/main.c
+%C%_memtrack_report_LDADD   = %D%/libreport.a $(report_libs)
+
+dist_man_MANS += doc/memtrack-report.1

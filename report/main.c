@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * main.c - memtrack-report: what an artifact says about where the memory went
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "report/json.h"
+#include "report/printable.h"
+#include "report/run.h"
+#include "report/symbolize.h"
+#include "report/text.h"
+
+#define EXIT_USAGE 2
+#define DEFAULT_TOP 10
+
+static const char usage[] =
+	"Usage: memtrack-report [--json] [--top=N] [--by=chain|size|thread|process] FILE\n"
+	"Says where the memory went in the run that memtrack-run recorded in FILE.\n"
+	"\n"
+	"  --by=chain     the call chains with most memory at the peak, most allocations,\n"
+	"                 most memory never freed (the default)\n"
+	"  --by=size      each size that was asked for\n"
+	"  --by=thread    each thread\n"
+	"  --by=process   each process\n"
+	"  --top=N        at most N chains in each list (default 10)\n"
+	"  --json         all of it as one JSON object\n"
+	"  -h, --help     this text\n"
+	"  -V, --version  the version\n"
+	"\n"
+	"Exit status: 0 reported (a file that is cut is reported as far as it goes, with a\n"
+	"warning), 1 could not report, 2 wrong usage.\n";
+
+struct options {
+	const char *path;
+	int json;
+	enum mt_view_by by;
+	size_t top;
+	int done; /* --help or --version: exit with 0 */
+};
+
+/* One line on stderr, whatever is in the name. */
+static void complain(const char *verb, const char *thing, const char *reason)
+{
+	fprintf(stderr, "memtrack-report: cannot %s '", verb);
+	mt_printable_write(stderr, thing);
+	fprintf(stderr, "': %s\n", reason);
+}
+
+static int parse_by(const char *name, enum mt_view_by *ret)
+{
+	static const char *const names[] = {
+		[MT_VIEW_CHAIN] = "chain",
+		[MT_VIEW_SIZE] = "size",
+		[MT_VIEW_THREAD] = "thread",
+		[MT_VIEW_PROCESS] = "process",
+	};
+
+	_Static_assert(sizeof(names) / sizeof(names[0]) == _MT_VIEW_MAX, "a view has no name");
+	for (unsigned int i = 0; i < _MT_VIEW_MAX; i++)
+		if (!strcmp(name, names[i])) {
+			*ret = i;
+			return 0;
+		}
+	complain("report by", name, "not known (chain, size, thread or process)");
+	return -EINVAL;
+}
+
+static int parse_top(const char *digits, size_t *ret)
+{
+	unsigned long value;
+	char *end;
+
+	errno = 0;
+	value = strtoul(digits, &end, 10);
+	if (digits[0] < '0' || digits[0] > '9' || *end || errno || !value) {
+		complain("show the top", digits, "not a number from 1 on");
+		return -EINVAL;
+	}
+	*ret = value;
+	return 0;
+}
+
+enum {
+	OPTION_JSON = 0x100,
+	OPTION_TOP,
+	OPTION_BY,
+};
+
+/* getopt's own messages come without the remedy.  found: what getopt_long() returned. */
+static int complain_option(char **argv, int found)
+{
+	char letter[] = { '-', (char)optopt, '\0' };
+	int is_letter = optopt > 0 && optopt < OPTION_JSON && optopt != 'h' && optopt != 'V';
+	const char *reason = found == ':'		  ? "needs a value" :
+			     optopt && !is_letter ? "takes no value" :
+						    "not known";
+	char line[64];
+
+	snprintf(line, sizeof(line), "%s (see memtrack-report --help)", reason);
+	complain("use option", is_letter ? letter : argv[optind - 1], line);
+	return -EINVAL;
+}
+
+static int parse(int argc, char **argv, struct options *ret)
+{
+	static const struct option longs[] = {
+		{ "json", no_argument, NULL, OPTION_JSON },
+		{ "top", required_argument, NULL, OPTION_TOP },
+		{ "by", required_argument, NULL, OPTION_BY },
+		{ "help", no_argument, NULL, 'h' },
+		{ "version", no_argument, NULL, 'V' },
+		{ 0 },
+	};
+	struct options options = { .by = MT_VIEW_CHAIN, .top = DEFAULT_TOP };
+	int option, err = 0;
+
+	opterr = 0;
+	while (!err && (option = getopt_long(argc, argv, ":hV", longs, NULL)) != -1) {
+		if (option == OPTION_JSON)
+			options.json = 1;
+		else if (option == OPTION_TOP)
+			err = parse_top(optarg, &options.top);
+		else if (option == OPTION_BY)
+			err = parse_by(optarg, &options.by);
+		else if (option == 'h' || option == 'V')
+			options.done = 1;
+		else
+			err = complain_option(argv, option);
+		if (options.done) {
+			fputs(option == 'h' ? usage : "memtrack-report " PACKAGE_VERSION "\n",
+			      stdout);
+			break;
+		}
+	}
+	if (!err && !options.done && optind + 1 != argc) {
+		fprintf(stderr, "memtrack-report: cannot report %s FILE: "
+				"give the one that memtrack-run wrote (see memtrack-report --help)\n",
+			optind < argc ? "more than one" : "without a");
+		err = -EINVAL;
+	}
+	options.path = options.done || err ? NULL : argv[optind];
+	if (!err)
+		*ret = options;
+	return err;
+}
+
+/* Regular files only: others could make us wait, or go on for ever. */
+static int open_artifact(const char *path)
+{
+	mt_cleanup(mt_closep) int fd = -1;
+	struct stat st;
+	int err;
+
+	/* Before the open, which some devices take as an order. */
+	if (stat(path, &st))
+		goto failed;
+	if (!S_ISREG(st.st_mode)) {
+		complain("read", path,
+			 S_ISDIR(st.st_mode) ?
+				 "is a directory (give a file that memtrack-run wrote)" :
+				 "is not a regular file (give a file that memtrack-run wrote)");
+		return -EINVAL;
+	}
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (fd < 0 || fstat(fd, &st))
+		goto failed;
+	if (S_ISREG(st.st_mode))
+		return mt_take_fd(&fd);
+	errno = EINVAL;
+failed:
+	err = mt_neg_errno();
+	complain("open", path, strerror(-err));
+	return err;
+}
+
+static void complain_read(const char *path, const struct mt_run *run, int err)
+{
+	char line[320];
+
+	switch (err) {
+	case -EBADMSG:
+		snprintf(line, sizeof(line), "is not a memtrack artifact%s%s "
+					     "(give a file that memtrack-run wrote)",
+			 run->result.problem[0] ? ": " : "", run->result.problem);
+		break;
+	case -EPROTONOSUPPORT:
+		snprintf(line, sizeof(line), "is of format version %" PRIu32 ", this reads up to %d "
+					     "(use the memtrack-report of the memtrack that wrote it)",
+			 run->result.version, MT_FORMAT_VERSION);
+		break;
+	case -EPROTO:
+		snprintf(line, sizeof(line), "its records contradict each other "
+					     "(it is damaged, or memtrack did not write it)");
+		break;
+	default:
+		snprintf(line, sizeof(line), "%s", strerror(-err));
+	}
+	complain("read", path, line);
+}
+
+/* Reported all the same. */
+static void warn(const char *path, const struct mt_run *run)
+{
+	if (!run->result.complete) {
+		fprintf(stderr, "memtrack-report: '");
+		mt_printable_write(stderr, path);
+		fprintf(stderr, "' is incomplete, after %" PRIu64 " of %" PRIu64 " bytes: %s; "
+				"reporting what is there\n",
+			run->result.good_bytes, run->result.file_bytes,
+			run->result.problem[0] ? run->result.problem : "it has no end");
+	} else if (run->footer.events != run->replay.events) {
+		fprintf(stderr, "memtrack-report: '");
+		mt_printable_write(stderr, path);
+		fprintf(stderr, "' has %" PRIu64 " events, but says that it has %" PRIu64 "\n",
+			run->replay.events, run->footer.events);
+	}
+}
+
+static int print(const struct options *options, const struct mt_run *run)
+{
+	mt_cleanup(mt_symbolizer_freep) struct mt_symbolizer *symbolizer = NULL;
+	struct mt_view view = { .run = run, .by = options->by, .top = options->top };
+	int err;
+
+	err = mt_symbolizer_new(run, &symbolizer);
+	if (err)
+		return err;
+	view.symbolizer = symbolizer;
+	return options->json ? mt_json_report(&view, stdout) : mt_text_report(&view, stdout);
+}
+
+static int report(const struct options *options)
+{
+	mt_cleanup(mt_closep) int fd = open_artifact(options->path);
+	mt_cleanup(mt_run_done) struct mt_run run = { 0 };
+	int err;
+
+	if (fd < 0)
+		return fd;
+	err = mt_run_init(&run);
+	if (!err)
+		err = mt_run_read(&run, fd);
+	if (err) {
+		complain_read(options->path, &run, err);
+		return err;
+	}
+	warn(options->path, &run);
+	err = print(options, &run);
+	if (err)
+		complain("report", options->path, strerror(-err));
+	return err;
+}
+
+/* A report that did not get out is not a report. */
+static int flush(void)
+{
+	int failed = ferror(stdout);
+
+	if (fclose(stdout) || failed) {
+		complain("write", "standard output", strerror(errno));
+		return -EIO;
+	}
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct options options;
+
+	if (parse(argc, argv, &options))
+		return EXIT_USAGE;
+	if (!options.done && report(&options))
+		return EXIT_FAILURE;
+	return flush() ? EXIT_FAILURE : EXIT_SUCCESS;
+}

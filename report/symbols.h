@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+/*
+ * symbols.h - which symbol of a module contains an address
+ *
+ * libdwfl answers that too, but looks at every symbol for each address: milliseconds, in
+ * large libraries.  This is an index, built once: microseconds.
+ *
+ * Contract
+ *   Input:     a module of libdwfl, which reads its symbol tables: .symtab, .dynsym,
+ *              MiniDebugInfo, and those of its debug file.
+ *   Ownership: names are the module's; the index is to be freed before it ends.
+ *   Errors:    -ENOMEM.  A module without symbols is an empty index.
+ *   Bounds:    40 bytes a symbol.
+ */
+#include <elfutils/libdwfl.h>
+#include <stddef.h>
+
+struct mt_symbols;
+
+int mt_symbols_new(Dwfl_Module *module, struct mt_symbols **ret);
+void mt_symbols_free(struct mt_symbols *symbols);
+
+/* The innermost symbol that contains the address, as the linker names it, or NULL. */
+const char *mt_symbols_find(const struct mt_symbols *symbols, GElf_Addr address);
+
+size_t mt_symbols_count(const struct mt_symbols *symbols);

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# fixtures.py - each fixture, in both captures: behaves as untracked, is counted exactly,
+# loses nothing, and its chains are whole and named; both captures tell the same
+#
+# Arguments: the fixtures to test, where not all.
+
+import collections
+import os
+import re
+import sys
+
+import counted
+import ledger
+import table
+import tap
+import tracked
+
+
+class Row:
+    """A line of fixtures.tab, with what its program does when it is not tracked."""
+
+    def __init__(self, program, options, traits):
+        self.name = program.split()[0]
+        self.title = " ".join([program, *options.split()])
+        self.command = [f"{tracked.BUILD}/fixtures/{self.name}", *program.split()[1:]]
+        self.options = options.split()
+        self.open = "open" in traits.split()
+        self.races = "races" in traits.split()
+        self.alone = tracked.run(self.command)
+
+    def artifact(self, capture):
+        return os.path.abspath(f"{self.name}.{capture}.mtk")
+
+
+def behaves(row, result):
+    if result.status != row.alone.status:
+        yield f"exit status {result.status}, not {row.alone.status}; says {result.err!r}"
+    if not row.open and result.out != row.alone.out:
+        yield f"prints {result.out!r}, not {row.alone.out!r}"
+    if row.alone.err not in result.err:
+        yield f"standard error {result.err!r} lacks {row.alone.err!r}"
+
+
+def counts(row, result, capture):
+    return ledger.Ledger(result.out).size_problems(tracked.sizes(row.artifact(capture)))
+
+
+def totals(row, capture):
+    """The report's totals are the sums of its sizes."""
+    found = tracked.sizes(row.artifact(capture))
+    sums = {"allocations": sum(size[0] for size in found.values()),
+            "frees": sum(size[1] for size in found.values()),
+            "bytes_allocated": sum(size * row[0] for size, row in found.items())}
+    said = tracked.report(row.artifact(capture))
+    return tracked.differences("total", sums, {key: said[key] for key in sums})
+
+
+def as_counted(row, capture):
+    """Every size, also those of the C library, as a counter has it in a run of its own."""
+    _, expected = counted.count(row.command)
+    return tracked.differences("size", expected, tracked.sizes(row.artifact(capture)))
+
+
+def source_lines(row):
+    """{function: (first line, last line)} of a fixture's source."""
+    here = os.environ["srcdir"]
+    path = next(path for path in (f"{here}/fixtures/{row.name}{suffix}"
+                                  for suffix in (".c", ".cpp")) if os.path.exists(path))
+    lines, name, first = {}, None, 0
+    with open(path, encoding="ascii") as file:
+        for number, line in enumerate(file, 1):
+            start = re.match(r"\S.*?(\w+)\([^;]*$", line)
+            if start:
+                name, first = start[1], number
+            elif line.startswith("}") and name:
+                lines[name] = (first, number)
+                name = None
+    return os.path.basename(path), lines
+
+
+def frame_problems(frame, name, source):
+    file, lines = source
+    if name not in lines:
+        return
+    first, last = lines[name]
+    if os.path.basename(frame["file"] or "") != file:
+        yield f"{name}: in file {frame['file']}, not {file}"
+    elif not first <= (frame["line"] or 0) <= last:
+        yield f"{name}: at line {frame['line']}, which is not of {first} to {last}"
+
+
+def chain_problems(entry, name, names, roots):
+    told = " < ".join(names)
+    if roots == {ledger.CUT}:
+        if entry["stop"] != "truncated":
+            yield f"{name}: stop {entry['stop']}, not truncated: {told}"
+    elif ledger.ANY not in roots:
+        if entry["stop"] != "end":
+            yield f"{name}: stop {entry['stop']}, not end: {told}"
+        if ledger.END not in roots and not roots & set(names):
+            yield f"{name}: none of {sorted(roots)} in {told}"
+
+
+def chains(row, result, capture):
+    book = ledger.Ledger(result.out)
+    sites = book.sites()
+    found = collections.Counter()
+    sizes = collections.Counter()
+    source = source_lines(row)
+    for entry in tracked.allocation_chains(row.artifact(capture)):
+        names = [tracked.short_name(frame) for frame in entry["chain"]]
+        at = next((i for i, name in enumerate(names) if name in sites), None)
+        if at is None:
+            continue
+        found[names[at]] += entry["count"]
+        sizes[names[at]] += entry["bytes"]
+        yield from frame_problems(entry["chain"][at], names[at], source)
+        yield from chain_problems(entry, names[at], names, book.roots(names[at]))
+    for name, chain in sites.items():
+        if (found[name], sizes[name]) != chain:
+            yield f"{name}: {(found[name], sizes[name])}, not {tuple(chain)}"
+
+
+def named_chains(row, capture):
+    """{names of the functions, innermost first, and the stop: allocations}"""
+    sums = collections.Counter()
+    for entry in tracked.allocation_chains(row.artifact(capture)):
+        names = [tracked.short_name(frame) for frame in entry["chain"]]
+        sums[" < ".join(names) + ": " + entry["stop"]] += entry["count"]
+    return sums
+
+
+def agree(row):
+    one, other = (tracked.sizes(row.artifact(capture)) for capture in tracked.CAPTURES)
+    yield from tracked.differences(f"size (not in {tracked.CAPTURES[0]})", one, other)
+    one, other = (named_chains(row, capture) for capture in tracked.CAPTURES)
+    yield from tracked.differences(f"chain (not in {tracked.CAPTURES[0]})", one, other)
+
+
+def check_capture(results, row, capture):
+    """True if there is an artifact."""
+    title = f"{row.title}, {capture}"
+    result = tracked.track(row.command, capture, row.artifact(capture), row.options)
+    results.case(f"{title}: behaves as untracked", behaves(row, result))
+    if not os.path.exists(row.artifact(capture)):
+        results.case(f"{title}: leaves an artifact", [f"it does not, says {result.err!r}"])
+        return False
+    results.attempt(f"{title}: loses nothing", tracked.losses, row.artifact(capture))
+    results.attempt(f"{title}: counted exactly", counts, row, result, capture)
+    results.attempt(f"{title}: totals add up", totals, row, capture)
+    if not row.races:
+        results.attempt(f"{title}: as an independent counter has it", as_counted, row, capture)
+    if not row.open:
+        results.attempt(f"{title}: chains are whole", chains, row, result, capture)
+    return True
+
+
+def main():
+    results = tap.Tap()
+    reasons = {capture: tracked.missing(capture) for capture in tracked.CAPTURES}
+    for cells in table.rows("fixtures.tab", 3):
+        row = Row(*cells)
+        if sys.argv[1:] and row.name not in sys.argv[1:]:
+            continue
+        made = 0
+        for capture, reason in reasons.items():
+            if reason:
+                results.skip(f"{row.title}, {capture}", reason)
+            else:
+                made += check_capture(results, row, capture)
+        if made == len(reasons) and not row.races:
+            results.attempt(f"{row.title}: both captures agree", agree, row)
+    results.plan()
+
+
+main()

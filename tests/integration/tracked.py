@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# tracked.py - commands run alone and under memtrack-run, and what memtrack-report says
+#
+# builddir, from make, says where the programs are.  Files come to lie in the working
+# directory, which is the test's own.
+
+import collections
+import json
+import os
+import re
+import signal
+import subprocess
+
+BUILD = os.environ["builddir"]
+RUN = f"{BUILD}/collector/memtrack-run"
+REPORT = f"{BUILD}/report/memtrack-report"
+CAPTURES = ("ebpf", "inline")
+SECONDS = 120
+
+Result = collections.namedtuple("Result", "status out err")
+
+
+def shell_status(returncode):
+    """As a shell has it: 128 + n for a signal."""
+    return returncode if returncode >= 0 else 128 - returncode
+
+
+def run(command, stdin=b"", env=None, seconds=SECONDS, **options):
+    """Runs a command in a process group of its own, which a time-out kills."""
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, env=env, start_new_session=True,
+                          **options) as process:
+        try:
+            out, err = process.communicate(stdin, seconds)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            out, err = process.communicate()
+            raise RuntimeError(f"{command}: not done after {seconds} s, said {err!r}") from None
+    return Result(shell_status(process.returncode), out, err)
+
+
+def track(command, capture, artifact, options=(), **others):
+    return run([RUN, "-o", artifact, f"--capture={capture}", *options, "--", *command],
+               **others)
+
+
+def report(artifact, *options):
+    result = run([REPORT, "--json", *options, artifact])
+    if result.status:
+        raise RuntimeError(f"memtrack-report exits with {result.status}: {result.err!r}")
+    return json.loads(result.out)
+
+
+def missing(capture):
+    """Why this capture can not be tested here, or None."""
+    if capture != "ebpf":
+        return None
+    works = run([f"{BUILD}/tests/bpf_works"])
+    return None if works.status == 0 else "no BPF: " + works.out.decode().strip()
+
+
+def sizes(artifact):
+    """{size: (allocations, frees)}"""
+    return {row["size"]: (row["allocations"], row["frees"])
+            for row in report(artifact, "--by=size")["sizes"]}
+
+
+def allocation_chains(artifact):
+    """Every chain that allocated: dicts of bytes, count, chain, stop."""
+    return report(artifact, "--top=100000000")["top_allocations"]
+
+
+def short_name(frame):
+    """A frame's function without scope, arguments and the compiler's suffixes; '' for none."""
+    name = frame["function"] or ""
+    name = re.sub(r"\(anonymous namespace\)::", "", name)
+    return re.sub(r"[.(].*", "", name).split("::")[-1]
+
+
+def losses(artifact):
+    totals = report(artifact)
+    for key in ("lost_events", "lost_stacks"):
+        if totals[key]:
+            yield f"{key}: {totals[key]}"
+
+
+def differences(what, expected, found):
+    """The keys under which two dicts differ, as problems."""
+    for key in sorted(set(expected) | set(found), key=str):
+        if expected.get(key) != found.get(key):
+            yield f"{what} {key}: {found.get(key)}, not {expected.get(key)}"

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# run-program.sh - run a test program, and have its results as TAP on stdout
+#
+# A Check program prints TAP when told so, its plan last.  It also exits with 1 if a case
+# failed, which the TAP driver would count as one more error; so the status is judged here:
+# one that no "not ok" line explains (a sanitizer's, a crash, the time limit) is a failed
+# case of its own, and so is a plan that is missing or not kept.
+#
+# A program that prints no TAP is one case: status 0 passed, 77 skipped, for the reason in
+# its last line.
+
+CK_TAP_LOG_FILE_NAME=-
+export CK_TAP_LOG_FILE_NAME
+
+out=$(mktemp) || exit 99
+trap 'rm -f "$out"' EXIT
+trap 'exit 99' HUP INT TERM
+
+timeout -k 10 "${TEST_SECONDS:-600}" "$@" >"$out"
+
+awk -v status=$? -v program="${1##*/}" '
+	/^1\.\.[0-9]+/ { plan = $0; next }
+	/^(not )?ok /  { cases++ }
+	/^not ok /     { failed++ }
+	{ print; last = $0 }
+	END {
+		if (plan == "" && !cases && status == 77) {
+			print "1..0 # SKIP " last
+			exit
+		}
+		if (status && !(status == 1 && failed))
+			why = "exits with " status
+		else if (plan == "" && cases)
+			why = "has no plan"
+		else if (plan != "" && substr(plan, 4) + 0 != cases)
+			why = "planned " plan
+		if (why != "")
+			print "not ok " ++cases " - " program " " why
+		else if (plan == "")
+			print "ok " ++cases " - " program
+		print cases ? "1.." cases : plan
+	}' "$out"

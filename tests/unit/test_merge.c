@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * test_merge.c - the merge by time, and segments below it: order, limits, hostile rings
+ */
+#include "collector/merge.h"
+
+#include <check.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct mt_segments *segments;
+static struct mt_merge *merge;
+static struct mt_cell seen[100000];
+static uint32_t seen_slot[100000];
+static size_t n_seen;
+static int fail_at = -1;
+
+static void setup(void)
+{
+	struct mt_segments_config config = {
+		.budget_bytes = 8192,
+		.ring_bytes = 4096,
+		.cookie = 42,
+		.control_fd = -1,
+		.bpf_references_fd = -1,
+	};
+	struct mt_welcome welcome;
+
+	ck_assert_int_eq(mt_segments_open(&config, &segments), 0);
+	ck_assert_int_eq(mt_merge_new(segments, &merge), 0);
+	ck_assert_int_eq(mt_segments_give_chunk(segments, false, 1, &welcome), 0);
+	ck_assert_uint_eq(welcome.first_slot, 0);
+	n_seen = 0;
+	fail_at = -1;
+}
+
+static void teardown(void)
+{
+	mt_merge_free(merge);
+	mt_segments_close(segments);
+}
+
+static int on_cell(void *ctx, uint32_t slot, const struct mt_cell *cell)
+{
+	if ((int)n_seen == fail_at)
+		return -EIO;
+	seen_slot[n_seen] = slot;
+	seen[n_seen++] = *cell;
+	return 0;
+}
+
+static void put(uint32_t slot, uint64_t head, uint64_t w0, uint64_t w1)
+{
+	struct mt_thread *thread = mt_segments_thread(segments, slot);
+	struct mt_cell *cells = (struct mt_cell *)mt_segments_cells(segments, slot);
+
+	cells[thread->head % 4096 / sizeof(*cells)] = (struct mt_cell){ head, { w0, w1, 0 } };
+	thread->head += sizeof(*cells);
+}
+
+static void put_free(uint32_t slot, uint64_t time_ns)
+{
+	put(slot, MT_CELL_HEAD(MT_CELL_FREE, 10, 0, 0), time_ns, slot);
+}
+
+static int64_t pass(uint64_t below_ns, uint64_t max)
+{
+	ck_assert_int_eq(mt_merge_heads(merge), 0);
+	return mt_merge_cells(merge, below_ns, max, on_cell, NULL);
+}
+
+START_TEST(by_time)
+{
+	for (uint64_t t = 1; t <= 300; t++)
+		put_free((uint32_t)(t * 7 % 8 % 5), t);
+	ck_assert_int_eq(pass(1000, 1000), 300);
+	for (size_t i = 0; i < 300; i++)
+		ck_assert_uint_eq(seen[i].w[0], i + 1);
+	for (uint32_t slot = 0; slot < 8; slot++)
+		ck_assert_uint_eq(mt_segments_thread(segments, slot)->tail,
+				  mt_segments_thread(segments, slot)->head);
+}
+END_TEST
+
+START_TEST(strictly_below)
+{
+	put_free(0, 10);
+	put_free(1, 20);
+	put_free(1, 21);
+	ck_assert_int_eq(pass(20, 1000), 1);
+	ck_assert(mt_merge_pending(merge));
+	ck_assert_uint_eq(mt_segments_thread(segments, 1)->tail, 0);
+	ck_assert_int_eq(pass(21, 1000), 1);
+	ck_assert_int_eq(pass(UINT64_MAX, 1000), 1);
+	ck_assert(!mt_merge_pending(merge));
+}
+END_TEST
+
+START_TEST(bounded_pass)
+{
+	for (uint64_t t = 1; t <= 100; t++)
+		put_free(0, t);
+	ck_assert_int_eq(pass(1000, 30), 30);
+	ck_assert_uint_eq(mt_segments_thread(segments, 0)->tail, 30 * sizeof(struct mt_cell));
+	ck_assert_int_eq(pass(1000, 1000), 70);
+	ck_assert_uint_eq(seen[99].w[0], 100);
+}
+END_TEST
+
+START_TEST(wraps)
+{
+	uint64_t t = 1;
+
+	for (int round = 0; round < 50; round++) {
+		for (int i = 0; i < 100; i++)
+			put_free(3, t++);
+		ck_assert_int_eq(pass(t, 1000), 100);
+	}
+	for (size_t i = 0; i < n_seen; i++)
+		ck_assert_uint_eq(seen[i].w[0], i + 1);
+}
+END_TEST
+
+START_TEST(pieces_at_once_modules_in_time)
+{
+	/* A stack piece does not wait; a module record's pieces have its time. */
+	put(0, MT_CELL_HEAD(MT_CELL_PIECE, MT_RECORD_STACK, 0, 1 << 16 | 1), 999, 999);
+	put_free(0, 50);
+	put(1, MT_CELL_HEAD(MT_CELL_PIECE, MT_RECORD_MODULE, 0, 1 << 16 | 2), 0, 40);
+	put(1, MT_CELL_HEAD(MT_CELL_PIECE, MT_RECORD_MODULE, 1, 1 << 16 | 2), 0, 0);
+	put_free(2, 39);
+	put_free(2, 41);
+	ck_assert_int_eq(pass(1000, 1000), 6);
+	ck_assert_uint_eq(seen_slot[0], 0);
+	ck_assert_uint_eq(seen[1].w[0], 39);
+	ck_assert_uint_eq(seen_slot[2], 1);
+	ck_assert_uint_eq(seen_slot[3], 1);
+	ck_assert_uint_eq(seen[4].w[0], 41);
+	ck_assert_uint_eq(seen[5].w[0], 50);
+}
+END_TEST
+
+START_TEST(clock_offset)
+{
+	put_free(0, 100);
+	put_free(1, 1100);
+	put_free(0, 102);
+	mt_merge_set_offset(merge, 1, -999);
+	ck_assert_int_eq(pass(1000, 1000), 3);
+	ck_assert_uint_eq(seen_slot[0], 0);
+	ck_assert_uint_eq(seen_slot[1], 1);
+	ck_assert_uint_eq(seen_slot[2], 0);
+}
+END_TEST
+
+START_TEST(hostile_heads)
+{
+	put_free(0, 1);
+	mt_segments_thread(segments, 1)->head = 1ULL << 40;
+	mt_segments_thread(segments, 2)->head = 31;
+	mt_segments_thread(segments, 3)->head = (uint64_t)-32;
+	ck_assert_int_eq(pass(1000, 1000), 1);
+	ck_assert_uint_eq(mt_merge_broken(merge), 3);
+	/* Counted once. */
+	ck_assert_int_eq(pass(1000, 1000), 0);
+	ck_assert_uint_eq(mt_merge_broken(merge), 3);
+	/* The writer can not make us read a cell again. */
+	mt_segments_thread(segments, 0)->tail = 0;
+	ck_assert_int_eq(pass(1000, 1000), 0);
+}
+END_TEST
+
+START_TEST(callback_fails)
+{
+	put_free(0, 1);
+	put_free(0, 2);
+	put_free(0, 3);
+	fail_at = 1;
+	ck_assert_int_eq(pass(1000, 1000), -EIO);
+	ck_assert_uint_eq(mt_segments_thread(segments, 0)->tail, 2 * sizeof(struct mt_cell));
+}
+END_TEST
+
+START_TEST(chunks_are_given_again)
+{
+	struct mt_welcome welcome;
+
+	ck_assert_int_eq(mt_segments_give_chunk(segments, false, 2, &welcome), 0);
+	ck_assert_uint_eq(welcome.first_slot, MT_CHUNK_SLOTS);
+	/* The first has something to drain, then it has not. */
+	put_free(0, 1);
+	ck_assert_int_eq(mt_segments_give_chunk(segments, false, 1000000000, &welcome), 0);
+	ck_assert_uint_eq(welcome.first_slot, MT_CHUNK_SLOTS);
+	ck_assert_int_eq(pass(1000, 1000), 1);
+	ck_assert_int_eq(mt_segments_give_chunk(segments, false, 1000000000, &welcome), 0);
+	ck_assert_uint_eq(welcome.first_slot, 0);
+	ck_assert_uint_eq(welcome.capture, MT_CAPTURE_INLINE);
+	ck_assert_uint_ne(welcome.scratch_offset, 0);
+}
+END_TEST
+
+START_TEST(all_chunks)
+{
+	struct mt_welcome welcome;
+
+	for (int i = 1; i < MT_CHUNKS; i++)
+		ck_assert_int_eq(mt_segments_give_chunk(segments, false, 1, &welcome), 0);
+	ck_assert_int_eq(mt_segments_give_chunk(segments, false, 1, &welcome), -EAGAIN);
+}
+END_TEST
+
+START_TEST(bad_sizes)
+{
+	static const uint32_t bad[][2] = { { 8192, 4095 }, { 8192, 2048 },	{ 12288, 4096 },
+					   { 2048, 4096 }, { 131072, 4096 }, { 0, 4096 } };
+	struct mt_segments *none;
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		struct mt_segments_config config = {
+			.budget_bytes = bad[i][0], .ring_bytes = bad[i][1], .control_fd = -1
+		};
+
+		ck_assert_int_eq(mt_segments_open(&config, &none), -EINVAL);
+	}
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("merge");
+	TCase *tcase = tcase_create("merge");
+	SRunner *runner = srunner_create(suite);
+	int failed;
+
+	tcase_add_checked_fixture(tcase, setup, teardown);
+	tcase_add_test(tcase, by_time);
+	tcase_add_test(tcase, strictly_below);
+	tcase_add_test(tcase, bounded_pass);
+	tcase_add_test(tcase, wraps);
+	tcase_add_test(tcase, pieces_at_once_modules_in_time);
+	tcase_add_test(tcase, clock_offset);
+	tcase_add_test(tcase, hostile_heads);
+	tcase_add_test(tcase, callback_fails);
+	tcase_add_test(tcase, chunks_are_given_again);
+	tcase_add_test(tcase, all_chunks);
+	tcase_add_test(tcase, bad_sizes);
+	suite_add_tcase(suite, tcase);
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
