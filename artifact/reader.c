@@ -35,6 +35,12 @@ enum {
 };
 
 #define MAX_COLUMNS 4
+/* More than Linux lets a command have. */
+#define ARGS_MAX (1u << 20)
+/* Events that a file may have: columns of runs hold any number of them in a few bytes,
+ * but times that a clock gave do not. */
+#define EVENTS_ALWAYS (1u << 24)
+#define EVENTS_PER_BYTE 1024
 
 struct reader {
 	const struct mt_reader_callbacks *callbacks;
@@ -81,7 +87,7 @@ static int delivered(int r)
 		 delivered((reader)->callbacks->name((reader)->ctx, (record))) : \
 		 GO)
 
-/* Counts what a reader's user may keep of a record. */
+/* Counts what a reader's user may keep of a record, or what it costs to pass over it. */
 static int define(struct reader *reader, size_t bytes)
 {
 	reader->defined_bytes += bytes;
@@ -105,9 +111,8 @@ static int read_header(struct reader *reader, struct mt_unpack *at)
 	if (mt_unpack_uint(at, &header.start_ns) < 0 || mt_unpack_uint(at, &header.wall_ns) < 0 ||
 	    mt_unpack_u32(at, &header.capture) < 0 || mt_unpack_u32(at, &header.budget_bytes) < 0 ||
 	    mt_unpack_string(at, &machine) < 0 || mt_unpack_string(at, &program) < 0 ||
-	    mt_unpack_array(at, &argc) < 0)
+	    mt_unpack_array(at, &argc) < 0 || argc > ARGS_MAX)
 		return malformed(reader, MT_KIND_HEADER);
-	/* Not more than there are bytes: mt_unpack_array() saw to it. */
 	argv = calloc((size_t)argc + 1, sizeof(*argv));
 	if (!argv)
 		return -ENOMEM;
@@ -174,12 +179,16 @@ static int read_process(struct reader *reader, struct mt_unpack *at)
 static int read_process_end(struct reader *reader, struct mt_unpack *at)
 {
 	struct mt_process_end end = { 0 };
+	int r;
 
 	if (mt_unpack_u32(at, &end.id) < 0 || mt_unpack_uint(at, &end.end_ns) < 0 ||
 	    mt_unpack_i32(at, &end.status) < 0)
 		return malformed(reader, MT_KIND_PROCESS_END);
 	if (!end.id || end.id >= reader->next_process)
 		return problem(reader, "the end of process %u, which is not there", end.id);
+	r = define(reader, sizeof(end));
+	if (r != GO)
+		return r;
 	return DELIVER(reader, process_end, &end);
 }
 
@@ -374,6 +383,8 @@ static int read_events(struct reader *reader, struct mt_unpack *at)
 		return r;
 	if (first != reader->events)
 		return problem(reader, "events out of sequence");
+	if (reader->events + rows > EVENTS_ALWAYS + EVENTS_PER_BYTE * reader->frames.end)
+		return problem(reader, "more events than its bytes can hold");
 	for (uint32_t i = 0; i < rows; i++)
 		if (values[0][i] >= reader->n_infos || !values[1][i] ||
 		    values[1][i] >= reader->next_thread)
@@ -481,7 +492,7 @@ static int read_record(struct reader *reader, struct mt_unpack *at)
 		XXH64_update(reader->digest, reader->record, bytes);
 	if (i == N_KINDS) {
 		reader->result->skipped++;
-		return GO;
+		return define(reader, sizeof(struct mt_unpack));
 	}
 	if (!reader->have_header && kinds[i].read != read_header)
 		return problem(reader, "it does not begin with a header");

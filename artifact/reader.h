@@ -13,14 +13,19 @@
  *              read(2); a negative value from a callback, which ends the reading.
  *              A file that is cut or damaged after the header is not an error: what
  *              was whole before that is delivered, and the result says what is wrong.
+ *              *ret is written in any case.
  *   Threads:   none of its own.
- *   Bounds:    one frame's compressed and decompressed bytes, each limited
- *              (MT_READER_FRAME_BYTES); ids must be given in order.
+ *   Bounds:    memory: a frame compressed, decompressed and its window, each limited
+ *              (MT_READER_FRAME_BYTES), and about 10 MiB.  What a user can be made to
+ *              keep: MT_READER_DEFINED_BYTES.  Time: the bytes of the frames and the
+ *              events, which are limited by the bytes of the file.  Nothing is read
+ *              after the first thing that is wrong; an fd that never ends and never is
+ *              wrong is the caller's to refuse.
  */
 #include "artifact/format.h"
 
 #define MT_READER_FRAME_BYTES (64u * 1024 * 1024)
-/* Modules, nodes, processes, threads with their strings, as structs, of all the file. */
+/* All records but events, as the structs of format.h with their strings. */
 #define MT_READER_DEFINED_BYTES (512u * 1024 * 1024)
 
 /* Each may be NULL.  Order: the file's. */
@@ -38,11 +43,11 @@ struct mt_reader_callbacks {
 
 struct mt_reader_result {
 	uint32_t version;	/* of the file's header */
-	int complete;		/* the footer was there */
-	uint64_t good_bytes;	/* up to here the file is whole */
-	uint64_t file_bytes;	/* read */
+	int complete;		/* the footer was there, and what came before it is whole */
+	uint64_t good_bytes;	/* up to here, the end of a frame, the file is whole */
+	uint64_t file_bytes;	/* of a regular file; of another the bytes that were read */
 	uint64_t skipped;	/* records of unknown type, skipped */
-	char problem[160];	/* what is wrong at good_bytes, in words; "" if nothing */
+	char problem[160];	/* what is wrong after that, in words; "" if nothing */
 };
 
 int mt_reader_read(int fd, const struct mt_reader_callbacks *callbacks, void *ctx,

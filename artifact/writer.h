@@ -6,16 +6,23 @@
  * Contract
  *   Input:     records in an order in which each comes before the first that names it;
  *              what is passed is copied before the call returns.
- *   Ownership: mt_writer_new() takes fd and mt_writer_free() closes it; the latter takes
- *              NULL, and writes nothing: call mt_writer_finish() first.
- *   Errors:    negative errno, of write(2) mostly.  The first one sticks: each later call
- *              returns it and writes nothing, and what is in the file by then is whole
- *              frames that a reader accepts (a frame that was cut by a full disk is
- *              cut off again where the file can be truncated).
+ *   Ownership: mt_writer_new() takes fd, and closes it if it fails; mt_writer_finish()
+ *              or else mt_writer_free() closes it.  The latter takes NULL, and writes
+ *              nothing: call mt_writer_finish() first.
+ *   Errors:    negative errno, of write(2) mostly; -EINVAL for an id out of order or not
+ *              there; -ESHUTDOWN after mt_writer_finish().  The first one sticks: each
+ *              later call returns it and writes nothing, and what is in the file by then
+ *              is whole frames that a reader accepts (a frame that was cut by a full disk
+ *              is cut off again where the file can be truncated).
+ *              SIGPIPE and SIGXFSZ are the caller's to ignore.
  *   Threads:   one at a time.
  *   Bounds:    a frame holds at most MT_WRITER_FRAME_EVENTS events, and is written when
- *              that many are there or mt_writer_flush() is called; the writer never
- *              holds more than one.
+ *              that many are there, when its other records are about a MiB, or when
+ *              mt_writer_flush() is called.  The writer never holds more than one, and
+ *              tables of 16 MiB at most.
+ *
+ * Modules, nodes and threads are in the file before all events of the same frame; other
+ * records and events stay in their order.
  */
 #include "artifact/format.h"
 

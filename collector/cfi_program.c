@@ -18,6 +18,7 @@
 /* What DW_CFA_remember_state keeps. */
 struct rules {
 	struct mt_rule cfa;
+	int64_t cfa_offset; /* the last one that was set, also before an expression */
 	struct mt_rule regs[_MT_REG_MAX];
 };
 
@@ -129,20 +130,19 @@ static int set_expression(struct program *p, enum mt_rule_kind kind)
 	return 0;
 }
 
-static int set_cfa_offset(struct program *p, uint64_t offset)
+static void set_cfa(struct program *p, uint64_t reg, int64_t offset)
 {
-	if (p->now.cfa.kind != MT_RULE_REGISTER)
-		return -EBADMSG;
-	p->now.cfa.offset = (int64_t)offset;
-	return 0;
+	p->now.cfa = in_register(reg, offset);
+	p->now.cfa_offset = offset;
 }
 
-static int set_cfa_register(struct program *p, uint64_t reg)
+/* As libgcc has it: where the CFA is an expression's value it remains that, but a register
+ * that is named later is used with this offset.  There is assembly that relies on it. */
+static void set_cfa_offset(struct program *p, int64_t offset)
 {
-	if (p->now.cfa.kind != MT_RULE_REGISTER)
-		return -EBADMSG;
-	p->now.cfa = in_register(reg, p->now.cfa.offset);
-	return 0;
+	p->now.cfa_offset = offset;
+	if (p->now.cfa.kind == MT_RULE_REGISTER)
+		p->now.cfa.offset = offset;
 }
 
 static int remember(struct program *p)
@@ -179,18 +179,21 @@ static int step_cfa(struct program *p, uint8_t op)
 	switch (op) {
 	case DW_CFA_def_cfa:
 		reg = mt_dwarf_uleb(&p->cur);
-		p->now.cfa = in_register(reg, (int64_t)mt_dwarf_uleb(&p->cur));
+		set_cfa(p, reg, (int64_t)mt_dwarf_uleb(&p->cur));
 		return 0;
 	case DW_CFA_def_cfa_sf:
 		reg = mt_dwarf_uleb(&p->cur);
-		p->now.cfa = in_register(reg, (int64_t)factored_sleb(p));
+		set_cfa(p, reg, (int64_t)factored_sleb(p));
 		return 0;
 	case DW_CFA_def_cfa_register:
-		return set_cfa_register(p, mt_dwarf_uleb(&p->cur));
+		set_cfa(p, mt_dwarf_uleb(&p->cur), p->now.cfa_offset);
+		return 0;
 	case DW_CFA_def_cfa_offset:
-		return set_cfa_offset(p, mt_dwarf_uleb(&p->cur));
+		set_cfa_offset(p, (int64_t)mt_dwarf_uleb(&p->cur));
+		return 0;
 	case DW_CFA_def_cfa_offset_sf:
-		return set_cfa_offset(p, factored_sleb(p));
+		set_cfa_offset(p, (int64_t)factored_sleb(p));
+		return 0;
 	case DW_CFA_def_cfa_expression:
 		return read_expression(p, MT_RULE_EXPRESSION, &p->now.cfa);
 	default:

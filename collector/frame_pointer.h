@@ -28,8 +28,11 @@ struct mt_frame_pointer_caller {
 };
 
 /*
- * linked: the frame below was left by its frame pointer, too, so that an rbp of 0 is the
- * end mark that the psABI asks for; without that it is a register that happens to be 0.
+ * An rbp of 0 is the end mark that the psABI asks for, or a register that happens to be 0.
+ * It is taken for the mark in the frame at the very bottom of the stack (ld.so's entry code,
+ * and others' that has no unwind information), and where the frame below was left by its
+ * frame pointer, too (linked).
+ *
  * otherwise: the reason to stop if rbp is no frame pointer.
  */
 enum mt_stop mt_frame_pointer_follow(const struct mt_space *space, const struct mt_window *window,

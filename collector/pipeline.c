@@ -280,7 +280,7 @@ static int on_stack(void *ctx, const void *record, size_t len)
 	return mt_stacks_push(p->stacks, head.slot, record, len);
 }
 
-static int on_exec(struct mt_pipeline *p, const struct mt_life_exec *exec)
+static int on_life_exec(struct mt_pipeline *p, const struct mt_life_exec *exec)
 {
 	char name[sizeof(exec->comm) + 1], path[sizeof(exec->filename) + 1];
 
@@ -292,7 +292,7 @@ static int on_exec(struct mt_pipeline *p, const struct mt_life_exec *exec)
 	return mt_watch_exec(p->watch, exec->head.tgid, path, name, exec->head.time_ns);
 }
 
-static int on_exit(struct mt_pipeline *p, const struct mt_life_exit *life)
+static int on_life_exit(struct mt_pipeline *p, const struct mt_life_exit *life)
 {
 	char name[sizeof(life->comm) + 1];
 	int r = 0;
@@ -318,9 +318,9 @@ static int on_life(void *ctx, const void *record, size_t len)
 	}
 	memcpy(&head, record, sizeof(head));
 	if (head.type == MT_LIFE_EXEC && len >= sizeof(struct mt_life_exec))
-		return on_exec(p, record);
+		return on_life_exec(p, record);
 	if (head.type == MT_LIFE_EXIT && len >= sizeof(struct mt_life_exit))
-		return on_exit(p, record);
+		return on_life_exit(p, record);
 	return 0;
 }
 

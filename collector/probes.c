@@ -37,8 +37,10 @@
 #include "wire/scratch.h"
 
 #define LIFE_LINKS 3
-/* Bytes that an instruction which a probe may replace has at least. */
-#define PROBE_BYTES 5
+/* The probe's section: a site at each of its first multiples of SITE_BYTES. */
+#define SITE_BYTES 64
+#define SITES 2
+#define LINKS (LIFE_LINKS + MT_PROBES_FILES * SITES)
 
 struct mt_probes {
 	struct memtrack_bpf *skel;
@@ -49,7 +51,7 @@ struct mt_probes {
 	size_t references_bytes;
 	uint64_t kernel_bytes;
 	struct bpf_link *life_links[LIFE_LINKS];
-	struct bpf_link *capture_links[MT_PROBES_FILES];
+	struct bpf_link *capture_links[MT_PROBES_FILES * SITES];
 	unsigned n_capture_links;
 };
 
@@ -172,9 +174,9 @@ static void *destroy_link(void *link)
  */
 static void destroy_links(struct mt_probes *probes)
 {
-	struct bpf_link *links[LIFE_LINKS + MT_PROBES_FILES];
-	pthread_t threads[LIFE_LINKS + MT_PROBES_FILES];
-	bool started[LIFE_LINKS + MT_PROBES_FILES];
+	struct bpf_link *links[LINKS];
+	pthread_t threads[LINKS];
+	bool started[LINKS];
 	sigset_t all, before;
 	size_t n = 0, i;
 
@@ -212,11 +214,11 @@ void mt_probes_close(struct mt_probes *probes)
 	free(probes);
 }
 
-/* Where in the file the probe's section lies, or -ENOEXEC. */
-static int64_t probe_offset(int fd)
+/* Where in the file the probe's section lies, and how long it is; or -ENOEXEC. */
+static int find_section(int fd, uint64_t *ret_offset, uint64_t *ret_bytes)
 {
-	int64_t result = -ENOEXEC;
 	Elf_Scn *section = NULL;
+	int result = -ENOEXEC;
 	size_t names;
 	Elf *elf;
 
@@ -237,8 +239,11 @@ static int64_t probe_offset(int fd)
 		if (!name || strcmp(name, MT_PROBE_SECTION) != 0)
 			continue;
 		if (head.sh_type == SHT_PROGBITS && head.sh_flags & SHF_EXECINSTR &&
-		    head.sh_size >= PROBE_BYTES && head.sh_offset <= INT64_MAX)
-			result = (int64_t)head.sh_offset;
+		    head.sh_size && head.sh_offset <= INT64_MAX - SITES * SITE_BYTES) {
+			*ret_offset = head.sh_offset;
+			*ret_bytes = head.sh_size;
+			result = 0;
+		}
 		break;
 	}
 out:
@@ -251,22 +256,25 @@ static int attach_capture(struct mt_probes *probes, const char *path)
 	mt_cleanup(mt_closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
 	LIBBPF_OPTS(bpf_uprobe_opts, opts);
 	char name[sizeof("/proc/self/fd/") + 11];
+	uint64_t offset, bytes, site;
 	struct bpf_link *link;
-	int64_t offset;
+	int err;
 
 	if (fd < 0)
 		return mt_neg_errno();
-	if (probes->n_capture_links == MT_PROBES_FILES)
+	if (probes->n_capture_links > (MT_PROBES_FILES - 1) * SITES)
 		return -EBUSY;
-	offset = probe_offset(fd);
-	if (offset < 0)
-		return (int)offset;
+	err = find_section(fd, &offset, &bytes);
+	if (err)
+		return err;
 	snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
-	link = bpf_program__attach_uprobe_opts(probes->skel->progs.capture, -1, name,
-					       (size_t)offset, &opts);
-	if (!link)
-		return mt_neg_errno();
-	probes->capture_links[probes->n_capture_links++] = link;
+	for (site = 0; site < SITES * SITE_BYTES && site < bytes; site += SITE_BYTES) {
+		link = bpf_program__attach_uprobe_opts(probes->skel->progs.capture, -1, name,
+						       (size_t)(offset + site), &opts);
+		if (!link)
+			return mt_neg_errno();
+		probes->capture_links[probes->n_capture_links++] = link;
+	}
 	return 0;
 }
 

@@ -81,7 +81,8 @@ static void release(struct process *process)
 {
 	mt_space_done(&process->space);
 	mt_space_init(&process->space);
-	mt_freep(&process->exe);
+	free(process->exe);
+	process->exe = NULL;
 }
 
 void mt_processes_free(struct mt_processes *p)

@@ -19,6 +19,7 @@ struct mt_window {
 	uint64_t start, end;   /* addresses in the target */
 	const uint64_t *words; /* the word at address A is words[(A / 8) & mask] */
 	uint64_t mask;
+	bool bottom; /* end is the stack's own end, and not the budget's */
 };
 
 /* Whether the window has the word at address; only then is *ret written. */

@@ -18,6 +18,11 @@
 
 #include "wire/functions.h"
 
+/* MT_FN_malloc and so on. */
+#define MT_FN_ENUM(number, symbol, handler) MT_FN_##symbol = number,
+enum { MT_FUNCTIONS(MT_FN_ENUM) };
+#undef MT_FN_ENUM
+
 /*
  * 0: the stubs jump to mt_real[] without a look at anything else.  Set to 1 by the loader,
  * so before the shim is relocated; cleared once it is known that this process is not

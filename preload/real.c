@@ -19,10 +19,6 @@
 #include "preload/image.h"
 #include "preload/session.h"
 
-#define MALLOC 1
-#define REALLOCARRAY 4
-#define FREE 10
-
 unsigned char mt_on = 1;
 void *mt_real[MT_FN_MAX];
 void *mt_pass[MT_FN_MAX];
@@ -90,26 +86,28 @@ void mt_real_resolve(void)
 
 	resolve_libc();
 	n_start = mt_image_count();
-	for (number = MALLOC; number < MT_FN_FIRST_OPERATOR; number++) {
+	for (number = MT_FN_malloc; number < MT_FN_FIRST_OPERATOR; number++) {
 		void *next;
 
 		if (!names[number])
 			continue;
 		next = mt_image_next(names[number], n_start);
-		if (!next && number <= FREE)
+		if (!next && number <= MT_FN_free)
 			next = dlsym(RTLD_NEXT, names[number]); /* chosen by a resolver */
 		mt_real[number] = next;
 	}
-	for (number = MALLOC; number < MT_FN_FIRST_OPERATOR; number++)
+	for (number = MT_FN_malloc; number < MT_FN_FIRST_OPERATOR; number++)
 		if (names[number] && !mt_real[number])
-			mt_real[number] = number < FREE ? (void *)absent : mt_real[FREE];
+			mt_real[number] = number < MT_FN_free ? (void *)absent : mt_real[MT_FN_free];
 	next_dlclose = mt_image_next("dlclose", n_start);
 	errno = err;
 }
 
-bool mt_real_displaced(void)
+const void *mt_real_displaced(void)
 {
-	return dlsym(RTLD_DEFAULT, "malloc") != (void *)mt_entry_malloc;
+	const void *first = dlsym(RTLD_DEFAULT, "malloc");
+
+	return first != (void *)mt_entry_malloc ? first : NULL;
 }
 
 int mt_real_dlclose(void *handle)

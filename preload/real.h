@@ -38,10 +38,10 @@ bool mt_real_relocated(void);
 void mt_real_resolve(void);
 
 /*
- * Does the executable, or an object before the shim, have malloc in the shim's place, so
- * that the stubs are not called?
+ * The malloc that the executable, or an object before the shim, has in the shim's place, so
+ * that the stubs are not called; NULL if there is none.
  */
-bool mt_real_displaced(void);
+const void *mt_real_displaced(void);
 
 /* The next dlclose(). */
 int mt_real_dlclose(void *handle);

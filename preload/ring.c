@@ -86,7 +86,7 @@ static __attribute__((noinline)) uint64_t append_rseq(const struct mt_ring *ring
 }
 
 /* Atomic against this thread's handlers only. */
-static bool swap(uint64_t *word, uint64_t from, uint64_t to)
+static bool swap(__u64 *word, uint64_t from, uint64_t to)
 {
 	bool swapped;
 
@@ -97,7 +97,7 @@ static bool swap(uint64_t *word, uint64_t from, uint64_t to)
 	return swapped;
 }
 
-#define VOLATILE(word) (*(volatile uint64_t *)&(word))
+#define VOLATILE(word) (*(volatile __u64 *)&(word))
 
 static void put(struct mt_thread *head, char *cells, uint32_t bytes, uint64_t seq)
 {

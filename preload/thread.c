@@ -31,8 +31,8 @@
 
 /* A thread without a slot looks again after so many events. */
 #define UNSERVED_RETRY 256
-/* How far below the known part of a stack an event may find its sp and be believed. */
-#define STACK_GAP_PAGES 256
+/* How far below the known part of a stack it is looked for. */
+#define STACK_GAP_BYTES (1024 * 1024)
 /* Where a thread's thread-local data may lie below its thread pointer. */
 #define TLS_MAX_BYTES (1024 * 1024)
 
@@ -97,19 +97,25 @@ static bool readable(uint64_t at)
 
 #define PAGE_OF(at) ((at) & ~(uint64_t)(MT_PAGE_BYTES - 1))
 
-/* The stack has grown down to sp since low_known, or sp is elsewhere. */
+/*
+ * sp is below what is known: has the stack grown down to it without a gap?  Not asked for
+ * one that is far below: a look at each page between would cost too much, and would make
+ * the main thread's stack grow.
+ */
 static void lower_known(struct mt_self *self, uint64_t sp)
 {
 	uint64_t page = PAGE_OF(self->low_known - 1);
-	int i;
 
-	for (i = 0; i < STACK_GAP_PAGES && self->low_known > sp; i++, page -= MT_PAGE_BYTES) {
-		if (!readable(page))
+	if (self->low_known - sp > STACK_GAP_BYTES || sp < self->low_failed)
+		return;
+	while (page >= PAGE_OF(sp)) {
+		if (!readable(page)) {
+			self->low_failed = page;
 			return;
-		self->low_known = page;
+		}
+		page -= MT_PAGE_BYTES;
 	}
-	if (self->low_known < sp)
-		self->low_known = sp;
+	self->low_known = PAGE_OF(sp);
 }
 
 uint64_t mt_thread_window_end(struct mt_self *self, uint64_t start)
@@ -147,23 +153,34 @@ static bool init_mutex(struct mt_thread *head)
 	return true;
 }
 
-/* In the child of a raw clone() the kernel has no robust list: gives it an empty one. */
-static void renew_robust_list(void)
+/* From a thread pointer to the thread's robust list; the same in all threads. */
+static ptrdiff_t robust_list_at;
+/* This process is the child of a raw clone(): the C library took no part in its making. */
+static bool raw_clone;
+
+/* Where the C library keeps robust lists.  None: this is a vfork's child. */
+static void learn_robust_list(void)
 {
-	static struct robust_list_head *remembered;
 	struct robust_list_head *list = NULL;
 	size_t bytes = 0;
 
-	if (mt_syscall3(SYS_get_robust_list, 0, (long)&list, (long)&bytes))
+	if (robust_list_at || mt_syscall3(SYS_get_robust_list, 0, (long)&list, (long)&bytes))
 		return;
-	if (list) {
-		/* The same distance from each thread pointer. */
-		remembered = (void *)((char *)list - (char *)__builtin_thread_pointer());
+	if (list)
+		robust_list_at = (char *)list - (char *)__builtin_thread_pointer();
+}
+
+/* In a fork's child: where the kernel has no robust list, gives it an empty one. */
+static void renew_robust_list(void)
+{
+	struct robust_list_head *list = NULL;
+	size_t bytes = 0;
+
+	if (!robust_list_at || mt_syscall3(SYS_get_robust_list, 0, (long)&list, (long)&bytes) ||
+	    list)
 		return;
-	}
-	if (!remembered)
-		return;
-	list = (void *)((char *)__builtin_thread_pointer() + (ptrdiff_t)remembered);
+	raw_clone = true;
+	list = (void *)((char *)__builtin_thread_pointer() + robust_list_at);
 	list->list.next = &list->list;
 	mt_syscall3(SYS_set_robust_list, (long)list, sizeof(*list), 0);
 }
@@ -186,6 +203,9 @@ static bool lock_slot(struct mt_thread *head)
 		err = mt_libc.mutex_consistent(mutex);
 	if (err)
 		return false;
+	if (!raw_clone)
+		return true;
+	/* The C library has the parent's tid, which the kernel would not find dead here. */
 	tid = mt_syscall3(SYS_gettid, 0, 0, 0);
 	holder = __atomic_load_n(word, __ATOMIC_RELAXED);
 	if ((holder & FUTEX_TID_MASK) != tid)
@@ -328,10 +348,11 @@ static void announce(struct mt_self *self)
 
 static struct mt_self *claim(struct mt_self *self, const void *sp)
 {
-	if (!mt_session.on || self->busy)
+	if (!mt_session.on)
 		return NULL;
 	if (!*mt_session.fork_word) {
 		mt_session_fork();
+		renew_robust_list();
 		self->unserved = 0;
 	}
 	self->token = 0;
@@ -339,7 +360,7 @@ static struct mt_self *claim(struct mt_self *self, const void *sp)
 		self->unserved++;
 		return NULL;
 	}
-	renew_robust_list();
+	learn_robust_list();
 	if (!find_slot(self)) {
 		if (!self->unserved++)
 			__atomic_fetch_add(&mt_session.control->unserved_threads, 1,

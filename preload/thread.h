@@ -24,11 +24,11 @@ struct mt_self {
 	struct mt_scratch *scratch; /* NULL: BPF encodes */
 	uint64_t bound;		    /* the end of the thread's stack; 0: not known yet */
 	uint64_t low_known;	    /* from here to bound all is readable */
+	uint64_t low_failed;	    /* a page below it that is not */
 	uint64_t capture_sp;	    /* capture.c: a record is being made below this; or 0 */
 	uint32_t detached;	    /* detached records of this slot so far */
 	uint32_t unserved;	    /* events since no slot was found */
 	uint16_t piece_id;
-	uint16_t busy; /* a slot is being claimed; signals are blocked */
 };
 
 _Static_assert(sizeof(struct mt_self) <= 160, "static TLS is scarce");

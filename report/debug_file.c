@@ -17,10 +17,11 @@
 
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "report/zstd_sections.h"
 
 #define DEBUG_DIRECTORY "/usr/lib/debug"
 
-int mt_debug_file_open_regular(const char *path)
+int mt_debug_file_open(const char *path)
 {
 	mt_cleanup(mt_closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	struct stat st;
@@ -29,10 +30,10 @@ int mt_debug_file_open_regular(const char *path)
 		return mt_neg_errno();
 	if (!S_ISREG(st.st_mode))
 		return -ENOEXEC;
-	return mt_take_fd(&fd);
+	return mt_zstd_sections_expand(mt_take_fd(&fd));
 }
 
-int mt_debug_file_open(const uint8_t *build_id, size_t build_id_bytes)
+int mt_debug_file_open_build_id(const uint8_t *build_id, size_t build_id_bytes)
 {
 	char path[sizeof(DEBUG_DIRECTORY "/.build-id/xx/.debug") + 2 * 64];
 	size_t len;
@@ -43,7 +44,7 @@ int mt_debug_file_open(const uint8_t *build_id, size_t build_id_bytes)
 	for (size_t i = 1; i < build_id_bytes; i++)
 		len += (size_t)snprintf(path + len, sizeof(path) - len, "%02x", build_id[i]);
 	snprintf(path + len, sizeof(path) - len, ".debug");
-	return mt_debug_file_open_regular(path);
+	return mt_debug_file_open(path);
 }
 
 /* The checksum of .gnu_debuglink: CRC-32 of ISO 3309, as zlib's. */
@@ -97,7 +98,7 @@ static int belongs(Dwfl_Module *module, int fd, GElf_Word crc)
 static int try_path(Dwfl_Module *module, char *path, GElf_Word crc, char **ret_name)
 {
 	mt_cleanup(mt_freep) char *own = path;
-	mt_cleanup(mt_closep) int fd = own ? mt_debug_file_open_regular(own) : -1;
+	mt_cleanup(mt_closep) int fd = own ? mt_debug_file_open(own) : -1;
 
 	if (fd < 0 || !belongs(module, fd, crc))
 		return -1;
@@ -133,14 +134,22 @@ int mt_debug_file_find(Dwfl_Module *module, void **userdata, const char *name, D
 		       const char *file, const char *link, GElf_Word crc, char **ret_name)
 {
 	const char *servers = getenv("DEBUGINFOD_URLS");
-	int fd;
+	const unsigned char *build_id;
+	GElf_Addr vaddr;
+	int bytes, fd;
 
 	if (servers && servers[0])
 		return dwfl_standard_find_debuginfo(module, userdata, name, base, file, link, crc,
 						    ret_name);
-	/* Also finds the file that dwz made; libdw looks for that by name itself. */
-	fd = dwfl_build_id_find_debuginfo(module, userdata, name, base, file, link, crc, ret_name);
-	if (fd >= 0 || !file || !link || !crc)
+	/* No checksum: it is the file that dwz made.  libdw looks for that by name itself. */
+	if (link && !crc)
+		return dwfl_build_id_find_debuginfo(module, userdata, name, base, file, link, crc,
+						    ret_name);
+	bytes = dwfl_module_build_id(module, &build_id, &vaddr);
+	fd = bytes > 0 ? mt_debug_file_open_build_id(build_id, (size_t)bytes) : -1;
+	if (fd >= 0 && belongs(module, fd, crc))
 		return fd;
-	return find_by_name(module, file, link, crc, ret_name);
+	if (fd >= 0)
+		close(fd);
+	return file && link ? find_by_name(module, file, link, crc, ret_name) : -1;
 }

@@ -17,12 +17,17 @@
  *   Errors:    -1: none found.
  */
 #include <elfutils/libdwfl.h>
+#include <stddef.h>
+#include <stdint.h>
 
 int mt_debug_file_find(Dwfl_Module *module, void **userdata, const char *name, Dwarf_Addr base,
 		       const char *file, const char *link, GElf_Word crc, char **ret_name);
 
-/* The build-id directory's file for a build-id, open for reading, or negative errno. */
-int mt_debug_file_open(const uint8_t *build_id, size_t build_id_bytes);
+/* The build-id directory's file for a build-id, as of the next. */
+int mt_debug_file_open_build_id(const uint8_t *build_id, size_t build_id_bytes);
 
-/* Opens a regular file for reading; nothing else is opened, let alone waited for. */
-int mt_debug_file_open_regular(const char *path);
+/*
+ * Opens a regular file for reading, in a form that libelf can read (report/zstd_sections.h).
+ * Nothing else is opened, let alone waited for: -ENOEXEC.  Other errors: as of open(2).
+ */
+int mt_debug_file_open(const char *path);

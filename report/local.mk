@@ -34,8 +34,11 @@ noinst_LIBRARIES += %D%/libreport.a
 	%D%/symbols.h		\
 	%D%/text.c		\
 	%D%/text.h		\
-	%D%/view.h
-%C%_libreport_a_CFLAGS = $(MT_WARN_CFLAGS) $(MT_SAN_CFLAGS) $(LIBELF_CFLAGS) $(LIBDW_CFLAGS)
+	%D%/view.h		\
+	%D%/zstd_sections.c	\
+	%D%/zstd_sections.h
+%C%_libreport_a_CFLAGS = $(MT_WARN_CFLAGS) $(MT_SAN_CFLAGS) $(LIBELF_CFLAGS) $(LIBDW_CFLAGS)	\
+	$(ZSTD_CFLAGS)
 
 ## What links libreport.a links these after it.
 report_libs = artifact/libartifact.a $(artifact_libs) $(LIBDW_LIBS) $(LIBELF_LIBS)	\

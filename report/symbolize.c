@@ -145,7 +145,7 @@ static Dwfl_Module *find_file(struct module *module, const struct mt_run_module 
 	const char *problem;
 	int fd;
 
-	fd = mt_debug_file_open_regular(recorded->path);
+	fd = mt_debug_file_open(recorded->path);
 	if (fd >= 0)
 		reported = report_file(module, recorded, fd);
 	else
@@ -155,7 +155,7 @@ static Dwfl_Module *find_file(struct module *module, const struct mt_run_module 
 	if (reported)
 		return reported;
 	problem = module->problem;
-	fd = mt_debug_file_open(recorded->build_id, recorded->build_id_bytes);
+	fd = mt_debug_file_open_build_id(recorded->build_id, recorded->build_id_bytes);
 	if (fd >= 0)
 		reported = report_file(module, recorded, fd);
 	module->problem = reported ? NULL : problem;
@@ -193,8 +193,8 @@ static const char *string_of(Dwarf_Die *die, unsigned int name)
 	return dwarf_formstring(dwarf_attr_integrate(die, name, &attribute));
 }
 
-/* *ret stays NULL if there is no name. */
-static int name_scope(Dwarf_Die *die, char **ret)
+/* The frame keeps what it has if there is no name. */
+static int name_scope(struct mt_frame *frame, Dwarf_Die *die)
 {
 	const char *linkage = string_of(die, DW_AT_linkage_name);
 	const char *name;
@@ -204,8 +204,9 @@ static int name_scope(Dwarf_Die *die, char **ret)
 	name = linkage ? linkage : dwarf_diename(die);
 	if (!name)
 		return 0;
-	*ret = mt_demangle(name);
-	return *ret ? 0 : -ENOMEM;
+	frame->linkage = linkage != NULL;
+	frame->function = mt_demangle(name);
+	return frame->function ? 0 : -ENOMEM;
 }
 
 static int set_file(struct mt_frame *frame, const char *file, unsigned int line)
@@ -266,7 +267,7 @@ static int name_by_dwarf(struct module *module, uint64_t address, struct mt_fram
 	}
 	err = set_line(&frames->frames[0], &unit, in_dwarf);
 	for (int i = 0; i < n && !err; i++) {
-		err = name_scope(&scopes[i].die, &frames->frames[i].function);
+		err = name_scope(&frames->frames[i], &scopes[i].die);
 		frames->frames[i].inlined = i + 1 < n;
 		if (!err && i + 1 < n)
 			err = set_call_site(&frames->frames[i + 1], &scopes[i].die);
@@ -278,18 +279,29 @@ static int name_address(struct module *module, uint64_t address, struct mt_frame
 {
 	struct mt_frame *outermost;
 	const char *symbol;
+	char *name;
 	int err = 0;
 
 	if (module->scopes)
 		err = name_by_dwarf(module, address, frames);
-	if (err || !module->symbols)
+	if (err)
 		return err;
 	outermost = &frames->frames[frames->len - 1];
-	symbol = outermost->function ? NULL : mt_symbols_find(module->symbols, address);
+	symbol = outermost->linkage ? NULL : mt_symbols_find(module->symbols, address);
 	if (!symbol)
 		return 0;
-	outermost->function = mt_demangle(symbol);
-	return outermost->function ? 0 : -ENOMEM;
+	name = mt_demangle(symbol);
+	if (!name)
+		return -ENOMEM;
+	/* Debug information has the short name only of what is local to its file.  A symbol
+	 * that is mangled says more; one that is not may be a part of the function. */
+	if (outermost->function && !strcmp(name, symbol)) {
+		free(name);
+		return 0;
+	}
+	free(outermost->function);
+	outermost->function = name;
+	return 0;
 }
 
 static int by_address(const void *a, const void *b)
@@ -329,7 +341,7 @@ static int find_answer(void **answers, struct module *module, uint64_t address,
 	err = answer_new(address, &answer);
 	if (err)
 		return err;
-	if (module)
+	if (module && module->symbols)
 		err = name_address(module, address, &answer->frames);
 	if (!err && !tsearch(answer, answers, by_address))
 		err = -ENOMEM;

@@ -24,6 +24,7 @@ struct mt_frame {
 	char *file;	   /* NULL: not known */
 	unsigned int line; /* 0: not known */
 	int inlined;	   /* into the next one */
+	int linkage;	   /* function is from a linker's name */
 };
 
 struct mt_frames {

@@ -37,6 +37,7 @@ AM_TESTS_ENVIRONMENT =					\
 .PRECIOUS: $(TEST_SUITE_LOG)
 
 include $(top_srcdir)/tests/unit/local.mk
+include $(top_srcdir)/tests/fuzz/local.mk
 include $(top_srcdir)/tests/integration/local.mk
 
 test_scripts +=			\
@@ -56,10 +57,19 @@ endif
 TESTS += $(unit_tests) $(test_scripts)
 EXTRA_DIST += $(test_scripts) %D%/lib.sh %D%/run-program.sh
 
-## Text to artifact and back, for tests that need a file.
+## Text to artifact and back, for tests that need a file; and files in memory.
+check_LIBRARIES += %D%/libsample.a
+%C%_libsample_a_SOURCES =	\
+	%D%/artifact_text.c	\
+	%D%/artifact_text.h	\
+	%D%/sample_artifact.c	\
+	%D%/sample_artifact.h
+%C%_libsample_a_CFLAGS = $(MT_WARN_CFLAGS) $(MT_SAN_CFLAGS) $(ZSTD_CFLAGS)
+sample_libs = %D%/libsample.a artifact/libartifact.a $(artifact_libs)
+
 check_PROGRAMS += %D%/make_artifact %D%/dump_artifact
 %C%_make_artifact_SOURCES = %D%/make_artifact.c
 %C%_make_artifact_CFLAGS  = $(MT_WARN_CFLAGS) $(MT_SAN_CFLAGS) $(ZSTD_CFLAGS)
-%C%_make_artifact_LDADD   = artifact/libartifact.a $(artifact_libs)
-%C%_dump_artifact_SOURCES = %D%/dump_artifact.c %D%/artifact_text.c %D%/artifact_text.h
-%C%_dump_artifact_LDADD   = artifact/libartifact.a $(artifact_libs)
+%C%_make_artifact_LDADD   = $(sample_libs)
+%C%_dump_artifact_SOURCES = %D%/dump_artifact.c
+%C%_dump_artifact_LDADD   = $(sample_libs)

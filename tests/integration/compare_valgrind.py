@@ -55,7 +55,7 @@ def run_valgrind(command, env, **options):
 def run_memtrack(command, capture, artifact, env, **options):
     """(result, [(program, figures)]), without processes that allocated nothing"""
     result = tracked.track(command, capture, artifact, env=env, **options)
-    rows = tracked.report(artifact, "--by=process")["processes"]
+    rows = tracked.report(artifact, "--by=process")["by_process"]
     return result, [(os.path.basename(row["exe"]), {key: row[key] for key in FIGURES})
                     for row in rows if row["allocations"]]
 

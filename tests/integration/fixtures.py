@@ -42,7 +42,12 @@ def behaves(row, result):
 
 
 def counts(row, result, capture):
-    return ledger.Ledger(result.out).size_problems(tracked.sizes(row.artifact(capture)))
+    book = ledger.Ledger(result.out)
+    yield from book.size_problems(tracked.sizes(row.artifact(capture)))
+    inherited = sum(frees for _, frees in book.inherited.values())
+    untracked = tracked.report(row.artifact(capture))["untracked_frees"]
+    if untracked != inherited:
+        yield f"frees of unknown blocks: {untracked}, not {inherited}"
 
 
 def totals(row, capture):
@@ -69,7 +74,7 @@ def source_lines(row):
     lines, name, first = {}, None, 0
     with open(path, encoding="ascii") as file:
         for number, line in enumerate(file, 1):
-            start = re.match(r"\S.*?(\w+)\([^;]*$", line)
+            start = re.match(r"\S.*?(\w+)\([^()]*\)?$", line)
             if start:
                 name, first = start[1], number
             elif line.startswith("}") and name:

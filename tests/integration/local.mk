@@ -1,3 +1,37 @@
 ## SPDX-License-Identifier: LGPL-2.1-or-later
 ##
-## Tests of the whole: each is a line in test_scripts.
+## Tests of the whole: each is a script that starts a python driver of the same name, which
+## prints TAP.  What they track is in fixtures/; rows of *.tab are cases.
+
+test_scripts +=			\
+	%D%/churn.test		\
+	%D%/count.test		\
+	%D%/fixtures.test	\
+	%D%/killed.test		\
+	%D%/programs.test	\
+	%D%/refusals.test	\
+	%D%/transparency.test
+
+EXTRA_DIST +=				\
+	%D%/churn.py			\
+	%D%/compare_valgrind.py		\
+	%D%/count.py			\
+	%D%/counted.py			\
+	%D%/fixtures.py			\
+	%D%/fixtures.tab		\
+	%D%/killed.py			\
+	%D%/ledger.py			\
+	%D%/programs.py			\
+	%D%/refusals.py			\
+	%D%/refusals.tab		\
+	%D%/table.py			\
+	%D%/tap.py			\
+	%D%/tracked.py			\
+	%D%/transparency.py
+
+## An oracle, preloaded in place of memtrack: never with sanitizers; -rpath makes libtool
+## build a shared object of what is not installed.
+check_LTLIBRARIES += %D%/count_preload.la
+%C%_count_preload_la_SOURCES = %D%/count_preload.c
+%C%_count_preload_la_CFLAGS  = $(MT_WARN_CFLAGS) -O2 -g -fno-builtin
+%C%_count_preload_la_LDFLAGS = -module -avoid-version -shared -rpath /nowhere

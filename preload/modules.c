@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * modules.c - see modules.h
+ *
+ * Invariants
+ *   - All of a list is sent inside one dl_iterate_phdr(), and the counters are taken over in
+ *     its first call-back: a thread that sees them moved waits for the loader's lock, and
+ *     then finds them equal and the list complete on the other's ring.
+ *   - Before that lock is taken the stack that is needed under it has been touched: a stack
+ *     overflow that the program handles by a longjmp happens without it.
+ *   - The loader appends: where nothing was unloaded, what is new comes last.
+ *   - No path is copied; that of the executable is read once, where it is sent.
+ */
+#include "preload/modules.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <link.h>
+#include <stddef.h>
+#include <sys/auxv.h>
+#include <sys/stat.h>
+
+#include "preload/real.h"
+#include "preload/syscall.h"
+
+/* What sending a list takes of the stack, the loader's part included. */
+#define STACK_BYTES 2048
+
+#define BUILD_ID_MAX sizeof(((struct mt_module_record *)0)->build_id)
+
+/* Weak, as all that only this C library has. */
+extern char __libc_single_threaded __attribute__((weak));
+
+/* The list as it was sent; the loader's lock. */
+static struct {
+	uint64_t adds, subs;
+	uint32_t objects;
+	bool sent;
+	bool namespace_told;
+} list;
+
+/* Ever more than one thread? */
+static int threaded;
+
+static char exe[PATH_MAX];
+
+/* One pass over what is loaded. */
+struct pass {
+	struct mt_self *self;
+	uint64_t loaded; /* in all name spaces */
+	uint32_t index;
+	uint32_t skip; /* objects that were sent before */
+	bool moved;
+};
+
+static const char *path_of(const struct dl_phdr_info *info, uint32_t index)
+{
+	long n;
+
+	if (info->dlpi_name && info->dlpi_name[0])
+		return info->dlpi_name;
+	if (index)
+		return "";
+	if (!exe[0]) {
+		n = mt_syscall3(SYS_readlink, (long)"/proc/self/exe", (long)exe, sizeof(exe) - 1);
+		exe[n > 0 ? n : 0] = '\0';
+	}
+	return exe;
+}
+
+/* Appends a NUL-terminated text, padded with zeros to bytes, a multiple of 8. */
+static void put_text(struct mt_piece_writer *writer, const char *text, uint32_t bytes)
+{
+	uint32_t i, at = 0;
+	bool ended = false;
+
+	for (; at < bytes; at += 8) {
+		uint64_t word = 0;
+
+		for (i = 0; i < 8 && !ended; i++) {
+			unsigned char c = text[at + i];
+
+			ended = !c;
+			word |= (uint64_t)c << 8 * i;
+		}
+		mt_piece_word(writer, word);
+	}
+}
+
+static uint32_t text_bytes(const char *text)
+{
+	uint32_t n = 0;
+
+	while (text[n] && n < PATH_MAX - 1)
+		n++;
+	return (n + 8) & ~7U;
+}
+
+static uint16_t next_id(struct mt_self *self)
+{
+	return __atomic_fetch_add(&self->piece_id, 1, __ATOMIC_RELAXED);
+}
+
+static void put_record(struct mt_self *self, uint8_t kind, const void *record,
+		       uint32_t record_bytes, const char *text)
+{
+	const uint64_t *words = record;
+	struct mt_piece_writer writer;
+	uint32_t i;
+
+	mt_piece_begin(&writer, &self->ring, kind, next_id(self), record_bytes + text_bytes(text));
+	for (i = 0; i < record_bytes / 8; i++)
+		mt_piece_word(&writer, words[i]);
+	put_text(&writer, text, text_bytes(text));
+	mt_piece_end(&writer);
+}
+
+static void put_note(struct mt_self *self, uint32_t reason, const char *what)
+{
+	struct mt_note_record record = {
+		.len = sizeof(record) + text_bytes(what),
+		.reason = reason,
+		.time_ns = mt_now_ns(),
+	};
+
+	put_record(self, MT_RECORD_NOTE, &record, sizeof(record), what);
+}
+
+/* The build-id among the notes of [at, at + bytes), which are aligned so. */
+static void read_notes(struct mt_module_record *record, uint64_t at, uint64_t bytes,
+		       uint64_t align)
+{
+	align = align == 8 ? 8 : 4;
+	while (bytes >= sizeof(ElfW(Nhdr))) {
+		const ElfW(Nhdr) *note = (const void *)at;
+		const unsigned char *name = (const unsigned char *)(note + 1);
+		uint64_t name_bytes = (note->n_namesz + align - 1) & ~(align - 1);
+		uint64_t size = sizeof(*note) + name_bytes +
+				((note->n_descsz + align - 1) & ~(align - 1));
+		uint32_t i;
+
+		if (size > bytes)
+			return;
+		if (note->n_type == NT_GNU_BUILD_ID && note->n_namesz == 4 && name[0] == 'G' &&
+		    name[1] == 'N' && name[2] == 'U' && note->n_descsz <= BUILD_ID_MAX) {
+			for (i = 0; i < note->n_descsz; i++)
+				record->build_id[i] = name[name_bytes + i];
+			record->build_id_bytes = note->n_descsz;
+			return;
+		}
+		at += size;
+		bytes -= size;
+	}
+}
+
+/* Is [vaddr, vaddr + bytes) of the object in its memory? */
+static bool is_loaded(const struct dl_phdr_info *info, uint64_t vaddr, uint64_t bytes)
+{
+	int i;
+
+	for (i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
+
+		if (ph->p_type == PT_LOAD && ph->p_flags & PF_R && vaddr >= ph->p_vaddr &&
+		    vaddr - ph->p_vaddr <= ph->p_filesz &&
+		    bytes <= ph->p_filesz - (vaddr - ph->p_vaddr))
+			return true;
+	}
+	return false;
+}
+
+static void read_headers(struct mt_module_record *record, const struct dl_phdr_info *info)
+{
+	uint64_t first = ~0ULL, last = 0;
+	int i;
+
+	for (i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
+
+		if (ph->p_type == PT_LOAD) {
+			first = ph->p_vaddr < first ? ph->p_vaddr : first;
+			last = ph->p_vaddr + ph->p_memsz > last ? ph->p_vaddr + ph->p_memsz : last;
+		} else if (ph->p_type == PT_NOTE && !record->build_id_bytes &&
+			   is_loaded(info, ph->p_vaddr, ph->p_filesz)) {
+			read_notes(record, info->dlpi_addr + ph->p_vaddr, ph->p_filesz,
+				   ph->p_align);
+		}
+	}
+	record->bias = info->dlpi_addr;
+	record->start = first < last ? info->dlpi_addr + first : 0;
+	record->end = first < last ? info->dlpi_addr + last : 0;
+}
+
+static void put_module(struct pass *pass, const struct dl_phdr_info *info)
+{
+	const char *path = path_of(info, pass->index);
+	struct mt_module_record record = {
+		.len = sizeof(record) + text_bytes(path),
+		.flags = pass->index ? 0 : MT_MODULE_FIRST | MT_MODULE_MAIN,
+		.time_ns = mt_now_ns(),
+	};
+	uint64_t vdso = getauxval(AT_SYSINFO_EHDR);
+	struct stat st;
+
+	read_headers(&record, info);
+	if (vdso && vdso >= record.start && vdso < record.end)
+		record.flags |= MT_MODULE_VDSO;
+	/* Without a build-id the file has to be known by its number. */
+	if (!record.build_id_bytes && !(record.flags & MT_MODULE_VDSO) &&
+	    !mt_syscall3(SYS_stat, (long)(pass->index ? path : "/proc/self/exe"), (long)&st, 0)) {
+		record.dev = st.st_dev;
+		record.ino = st.st_ino;
+	}
+	put_record(pass->self, MT_RECORD_MODULE, &record, sizeof(record), path);
+}
+
+static int look(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	struct pass *pass = arg;
+
+	if (!pass->index) {
+		if (list.sent && list.adds == info->dlpi_adds && list.subs == info->dlpi_subs)
+			return 1;
+		pass->moved = true;
+		pass->skip = list.sent && list.subs == info->dlpi_subs ? list.objects : 0;
+		pass->loaded = info->dlpi_adds - info->dlpi_subs;
+		list.adds = info->dlpi_adds;
+		list.subs = info->dlpi_subs;
+		list.sent = true;
+		list.objects = 0;
+	}
+	if (pass->index >= pass->skip)
+		put_module(pass, info);
+	pass->index++;
+	list.objects = pass->index;
+	return 0;
+}
+
+static __attribute__((noinline)) void touch_stack(void)
+{
+	char below[STACK_BYTES];
+
+	below[0] = 0;
+	__asm__ volatile("" : : "r"(below) : "memory");
+}
+
+void mt_modules_check(struct mt_self *self)
+{
+	struct pass pass = { .self = self };
+
+	if (mt_session.modules_fixed)
+		return;
+	if (&__libc_single_threaded && !__libc_single_threaded)
+		threaded = 1;
+	touch_stack();
+	mt_libc.dl_iterate_phdr(look, &pass);
+	if (pass.moved && pass.loaded > pass.index && !list.namespace_told) {
+		list.namespace_told = true;
+		put_note(self, MT_NOTE_OTHER_NAMESPACE, "dlmopen");
+	}
+}
+
+/* Which object has malloc in the shim's place. */
+struct displacer {
+	const void *at;
+	struct mt_self *self;
+	uint32_t index;
+};
+
+static int look_displacer(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	struct displacer *displacer = arg;
+	uint64_t at = (uint64_t)displacer->at - info->dlpi_addr;
+	int i;
+
+	for (i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
+
+		if (ph->p_type != PT_LOAD || at - ph->p_vaddr >= ph->p_memsz)
+			continue;
+		put_note(displacer->self, MT_NOTE_OWN_ALLOCATOR, path_of(info, displacer->index));
+		return 1;
+	}
+	displacer->index++;
+	return 0;
+}
+
+void mt_modules_begin(void)
+{
+	struct displacer displacer = { .at = mt_real_displaced() };
+
+	if (!displacer.at)
+		return;
+	displacer.self = mt_thread_self(__builtin_frame_address(0));
+	if (displacer.self)
+		mt_libc.dl_iterate_phdr(look_displacer, &displacer);
+}
+
+static int look_subs(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	*(uint64_t *)arg = info->dlpi_subs;
+	return 1;
+}
+
+static uint64_t unloads(void)
+{
+	uint64_t n = 0;
+
+	mt_libc.dl_iterate_phdr(look_subs, &n);
+	return n;
+}
+
+/*
+ * Stacks that were known may mean other functions now.  Interposed, because the loader tells
+ * nobody.
+ */
+__attribute__((visibility("default"))) int dlclose(void *handle)
+{
+	bool counted = mt_session_usable() && mt_session.on && !mt_session.modules_fixed;
+	uint64_t before = counted ? unloads() : 0;
+	int ret = mt_real_dlclose(handle);
+
+	if (!counted || unloads() != before) {
+		__atomic_fetch_add(&mt_session.epoch, 1, __ATOMIC_RELAXED);
+		mt_real_forget();
+	}
+	return ret;
+}
+
+void mt_modules_fork(void)
+{
+	if (threaded || (&__libc_single_threaded && !__libc_single_threaded))
+		mt_session.modules_fixed = 1;
+}

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * serve.c - the C side of the entry stubs, entry.h
+ *
+ * Invariants
+ *   - Before the real functions are known only hidden data is touched: no TLS, errno, or
+ *     function of another object.
+ *   - An event is on the ring before its effect can be seen: of an allocation before its
+ *     address is returned, of a free before the real free (wire/ring.h).
+ *   - There is no nest guard.  Each block is recorded by the function that makes it; a real
+ *     function that calls an interposed one is jumped to (real.c).
+ *   - The C library's errno is the program's: what is done here for an event leaves it
+ *     alone, because it makes system calls by itself.
+ */
+#include <errno.h>
+#include <stdbool.h>
+
+#include "preload/arena.h"
+#include "preload/capture.h"
+#include "preload/entry.h"
+#include "preload/real.h"
+#include "preload/session.h"
+#include "preload/thread.h"
+
+static inline bool tracked(void)
+{
+	return mt_session.on &&
+	       __atomic_load_n(&mt_session.control->enabled, __ATOMIC_RELAXED);
+}
+
+/* An allocation, or the end of a reallocation, of a known window. */
+static void record_block(uint8_t type, long number, uint64_t *saved, const void *p, size_t size)
+{
+	struct mt_stack_name name;
+	struct mt_self *self;
+	struct mt_cell cell;
+
+	if (!mt_session_decided() && mt_arena_note(MT_CELL_ALLOC, number, p, size))
+		return;
+	if (!tracked())
+		return;
+	self = mt_thread_self(saved);
+	if (!self)
+		goto lost;
+	name = mt_capture(&self, saved);
+	if (!self)
+		goto lost;
+	cell.head = MT_CELL_HEAD(type, number, name.half, name.word);
+	cell.w[0] = mt_now_ns();
+	cell.w[1] = (uint64_t)p;
+	cell.w[2] = size;
+	mt_ring_append(&self->ring, &cell);
+	return;
+lost:
+	__atomic_fetch_add(&mt_session.control->lost_events, 1, __ATOMIC_RELAXED);
+}
+
+/* An event without a window. */
+static void record(uint8_t type, long number, const void *sp, const void *p)
+{
+	struct mt_self *self;
+	struct mt_cell cell = {
+		.head = MT_CELL_HEAD(type, number, 0, 0),
+		.w = { 0, (uint64_t)p, 0 },
+	};
+
+	if (!mt_session_decided() && mt_arena_note(MT_CELL_FREE, number, p, 0))
+		return;
+	if (!tracked())
+		return;
+	self = mt_thread_self(sp);
+	if (!self) {
+		__atomic_fetch_add(&mt_session.control->lost_events, 1, __ATOMIC_RELAXED);
+		return;
+	}
+	cell.w[0] = mt_now_ns();
+	mt_ring_append(&self->ring, &cell);
+}
+
+/* A block of the arena, as the real functions are not known. */
+static void *serve_early(long number, size_t align, size_t size)
+{
+	void *p = mt_arena_alloc(align, size);
+
+	if (p)
+		mt_arena_note(MT_CELL_ALLOC, number, p, size);
+	return p;
+}
+
+static inline void *made(long number, uint64_t *saved, void *p, size_t size)
+{
+	if (p)
+		record_block(MT_CELL_ALLOC, number, saved, p, size);
+	return p;
+}
+
+void *mt_serve_malloc(size_t size, size_t unused1, size_t unused2, uint64_t *saved, long number)
+{
+	void *(*real)(size_t);
+
+	if (!mt_session_usable())
+		return serve_early(number, 0, size);
+	real = mt_real[number];
+	return made(number, saved, real(size), size);
+}
+
+void *mt_serve_valloc(size_t size, size_t unused1, size_t unused2, uint64_t *saved, long number)
+{
+	void *(*real)(size_t);
+
+	if (!mt_session_usable())
+		return serve_early(number, MT_PAGE_BYTES, size);
+	real = mt_real[number];
+	return made(number, saved, real(size), size);
+}
+
+void *mt_serve_pvalloc(size_t size, size_t unused1, size_t unused2, uint64_t *saved, long number)
+{
+	return mt_serve_valloc(size, 0, 0, saved, number);
+}
+
+void *mt_serve_calloc(size_t n, size_t size, size_t unused, uint64_t *saved, long number)
+{
+	void *(*real)(size_t, size_t);
+	size_t bytes;
+
+	if (__builtin_mul_overflow(n, size, &bytes))
+		bytes = SIZE_MAX; /* The real one says so. */
+	if (!mt_session_usable())
+		return serve_early(number, 0, bytes);
+	real = mt_real[number];
+	return made(number, saved, real(n, size), bytes);
+}
+
+void *mt_serve_memalign(size_t align, size_t size, size_t unused, uint64_t *saved, long number)
+{
+	void *(*real)(size_t, size_t);
+
+	if (!mt_session_usable())
+		return align & (align - 1) ? NULL : serve_early(number, align, size);
+	real = mt_real[number];
+	return made(number, saved, real(align, size), size);
+}
+
+void *mt_serve_aligned_alloc(size_t align, size_t size, size_t unused, uint64_t *saved, long number)
+{
+	return mt_serve_memalign(align, size, 0, saved, number);
+}
+
+long mt_serve_posix_memalign(void **ret, size_t align, size_t size, uint64_t *saved, long number)
+{
+	int (*real)(void **, size_t, size_t);
+	void *p;
+	int err;
+
+	if (!mt_session_usable()) {
+		p = align & (align - 1) || align % sizeof(p) || !align ?
+			    NULL :
+			    serve_early(number, align, size);
+		if (!p)
+			return ENOMEM;
+		*ret = p;
+		return 0;
+	}
+	real = mt_real[number];
+	err = real(ret, align, size);
+	if (!err)
+		made(number, saved, *ret, size);
+	return err;
+}
+
+/* The real realloc() or reallocarray(); *freed: there is no block any more. */
+static void *move_block(void *p, size_t n, size_t size, long number, bool *freed)
+{
+	void *(*realloc_real)(void *, size_t) = mt_real[number];
+	void *(*reallocarray_real)(void *, size_t, size_t) = mt_real[number];
+	bool ends = !n || !size;
+	int err = errno;
+	void *q;
+
+	/* Freed, or refused: only errno tells. */
+	if (ends)
+		errno = 0;
+	q = number == MT_FN_realloc ? realloc_real(p, size) : reallocarray_real(p, n, size);
+	if (!ends)
+		return q;
+	*freed = p && !q && errno != ENOMEM;
+	if (!errno)
+		errno = err;
+	return q;
+}
+
+/* The arena's blocks stay where they are, and are not used again. */
+static void *leave_arena(void *p, size_t bytes, uint64_t *saved, long number)
+{
+	void *(*real)(size_t) = mt_real[MT_FN_malloc];
+	size_t old_bytes = mt_arena_size(p), i;
+	char *q;
+
+	q = mt_session_usable() ? real(bytes) : mt_arena_alloc(0, bytes);
+	if (!q)
+		return NULL;
+	for (i = 0; i < old_bytes && i < bytes; i++)
+		*(volatile char *)(q + i) = ((const char *)p)[i];
+	record(MT_CELL_FREE, number, saved, p);
+	return made(number, saved, q, bytes);
+}
+
+static void *reallocate(void *p, size_t n, size_t size, size_t bytes, uint64_t *saved, long number)
+{
+	bool begun, freed = false;
+	void *q;
+
+	if (!p && !mt_session_usable())
+		return serve_early(number, 0, bytes);
+	if (mt_arena_owns(p))
+		return leave_arena(p, bytes, saved, number);
+	if (!p)
+		return made(number, saved, move_block(p, n, size, number, &freed), bytes);
+	if (!mt_session_usable())
+		return NULL; /* Nobody has a block of the real ones yet. */
+
+	begun = mt_session_decided();
+	if (begun)
+		record(MT_CELL_REALLOC_BEGIN, number, saved, p);
+	q = move_block(p, n, size, number, &freed);
+	if (begun && q)
+		record_block(MT_CELL_REALLOC_END, number, saved, q, bytes);
+	else if (begun)
+		record(MT_CELL_REALLOC_END, freed ? number | MT_REALLOC_FREED : number, saved, NULL);
+	else if (q || freed)
+		record(MT_CELL_FREE, number, saved, p);
+	if (!begun && q)
+		record_block(MT_CELL_ALLOC, number, saved, q, bytes);
+	return q;
+}
+
+void *mt_serve_realloc(void *p, size_t size, size_t unused, uint64_t *saved, long number)
+{
+	return reallocate(p, 1, size, size, saved, number);
+}
+
+void *mt_serve_reallocarray(void *p, size_t n, size_t size, uint64_t *saved, long number)
+{
+	size_t bytes;
+
+	if (__builtin_mul_overflow(n, size, &bytes))
+		bytes = SIZE_MAX;
+	return reallocate(p, n, size, bytes, saved, number);
+}
+
+void mt_serve_free(void *p, size_t a, size_t b, long number)
+{
+	void (*real)(void *, size_t, size_t);
+
+	if (p && !mt_arena_owns(p) && !mt_session_usable())
+		return; /* Nobody has a block of the real ones yet. */
+	if (p)
+		record(MT_CELL_FREE, number, __builtin_frame_address(0), p);
+	if (!p || mt_arena_owns(p))
+		return;
+	/* An operator that was not looked up when its stub asked. */
+	real = mt_real[number] ? mt_real[number] : mt_real[MT_FN_free];
+	real(p, a, b);
+}
+
+/* Only operators whose object brings its own malloc come here; real.c. */
+void *mt_serve_new(size_t size, size_t a, size_t b, uint64_t *saved, long number)
+{
+	void *(*real)(size_t, size_t, size_t);
+
+	if (!mt_session_usable())
+		return serve_early(number, 0, size);
+	real = mt_real[number] ? mt_real[number] : mt_real[MT_FN_malloc];
+	return made(number, saved, real(size, a, b), size);
+}

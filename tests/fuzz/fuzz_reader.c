@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * fuzz_reader.c - no file makes the reader crash, or break what its callbacks may rely on
+ *
+ * An input is a file; if its first byte is 'R', the rest are records that are put into a
+ * good frame, so that the checksums do not keep the engine out.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "artifact/reader.h"
+#include "tests/fuzz/fuzz.h"
+#include "tests/sample_artifact.h"
+
+/* What the callbacks were given so far. */
+struct seen {
+	uint32_t headers, modules, nodes, processes, threads, footers;
+	size_t bytes; /* touched, so that memory checkers see them */
+};
+
+static void must(int good)
+{
+	if (!good)
+		abort();
+}
+
+static int see_header(void *ctx, const struct mt_header *header)
+{
+	struct seen *seen = ctx;
+
+	must(!seen->headers++);
+	seen->bytes += strlen(header->machine) + strlen(header->program);
+	for (const char *const *arg = header->argv; *arg; arg++)
+		seen->bytes += strlen(*arg);
+	return 0;
+}
+
+static int see_module(void *ctx, const struct mt_module *module)
+{
+	struct seen *seen = ctx;
+
+	must(seen->headers && module->id == seen->modules++);
+	seen->bytes += strlen(module->path);
+	for (uint32_t i = 0; i < module->build_id_bytes; i++)
+		seen->bytes += module->build_id[i];
+	return 0;
+}
+
+static int see_node(void *ctx, const struct mt_node *node)
+{
+	struct seen *seen = ctx;
+
+	must(seen->headers && node->id == MT_NODE_FIRST + seen->nodes++);
+	must(node->parent < node->id && node->exact <= 1);
+	must(node->module == UINT32_MAX || node->module < seen->modules);
+	return 0;
+}
+
+static int see_process(void *ctx, const struct mt_process *process)
+{
+	struct seen *seen = ctx;
+
+	must(seen->headers && process->id == ++seen->processes && process->parent < process->id);
+	seen->bytes += strlen(process->exe) + strlen(process->name);
+	return 0;
+}
+
+static int see_process_end(void *ctx, const struct mt_process_end *end)
+{
+	struct seen *seen = ctx;
+
+	must(end->id && end->id <= seen->processes);
+	return 0;
+}
+
+static int see_thread(void *ctx, const struct mt_thread_info *thread)
+{
+	struct seen *seen = ctx;
+
+	must(thread->id && thread->id <= seen->threads + 1);
+	must(thread->process && thread->process <= seen->processes);
+	if (thread->id > seen->threads)
+		seen->threads++;
+	seen->bytes += strlen(thread->name);
+	return 0;
+}
+
+static int see_not_tracked(void *ctx, const struct mt_not_tracked *what)
+{
+	struct seen *seen = ctx;
+
+	must(seen->headers);
+	seen->bytes += strlen(what->what) + strlen(what->reason);
+	return 0;
+}
+
+static int see_event(void *ctx, const struct mt_event *event)
+{
+	struct seen *seen = ctx;
+
+	must(event->type > MT_EVENT_NONE && event->type < _MT_EVENT_MAX);
+	must(event->thread && event->thread <= seen->threads);
+	must(event->node < MT_NODE_FIRST + seen->nodes);
+	return 0;
+}
+
+static int see_footer(void *ctx, const struct mt_footer *footer)
+{
+	struct seen *seen = ctx;
+
+	must(seen->headers && !seen->footers++);
+	return 0;
+}
+
+static void read_file(const uint8_t *bytes, size_t len)
+{
+	static const struct mt_reader_callbacks callbacks = {
+		.header = see_header,
+		.module = see_module,
+		.node = see_node,
+		.process = see_process,
+		.process_end = see_process_end,
+		.thread = see_thread,
+		.not_tracked = see_not_tracked,
+		.event = see_event,
+		.footer = see_footer,
+	};
+	struct mt_reader_result result;
+	struct seen seen = { 0 };
+	int fd = artifact_fd(bytes, len);
+	int r = mt_reader_read(fd, &callbacks, &seen, &result);
+
+	close(fd);
+	must(r == 0 || r == -EBADMSG || r == -EPROTONOSUPPORT);
+	must((r == 0) == (seen.headers == 1));
+	must(result.complete == (int)seen.footers);
+	must(result.complete || r == -EPROTONOSUPPORT || result.problem[0]);
+	must(result.good_bytes <= result.file_bytes && result.file_bytes == len);
+	must(memchr(result.problem, 0, sizeof(result.problem)) != NULL);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
+{
+	struct artifact_bytes file = { NULL, 0 };
+
+	if (!len || bytes[0] != 'R') {
+		read_file(bytes, len);
+		return 0;
+	}
+	artifact_append_frame(&file, bytes + 1, len - 1);
+	read_file(file.bytes, file.len);
+	free(file.bytes);
+	return 0;
+}
+
+/* Values that a length, an id or a count is attacked with. */
+static const struct {
+	const char *bytes;
+	size_t len;
+} attacks[] = {
+	{ "\xc0", 1 },
+	{ "\xc1", 1 },
+	{ "\xff", 1 },
+	{ "\x00", 1 },
+	{ "\xdd\xff\xff\xff\xff", 5 },
+	{ "\xdf\xff\xff\xff\xff", 5 },
+	{ "\xdb\xff\xff\xff\xff", 5 },
+	{ "\xc6\xff\xff\xff\xff", 5 },
+	{ "\xc9\xff\xff\xff\xff\x05", 6 },
+	{ "\xcf\xff\xff\xff\xff\xff\xff\xff\xff", 9 },
+	{ "\xd3\x80\x00\x00\x00\x00\x00\x00\x00", 9 },
+	{ "\xcb\x7f\xf8\x00\x00\x00\x00\x00\x00", 9 },
+	{ "\x91\x91\x91\x91\x91\x91\x91\x91\x91\x91", 10 },
+	{ "\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 10 },
+};
+
+#define N_ATTACKS (sizeof(attacks) / sizeof(attacks[0]))
+
+/* A copy of the input's first len bytes, in an allocation of that size. */
+static void run(const uint8_t *bytes, size_t len)
+{
+	uint8_t *copy = malloc(len ? len : 1);
+
+	must(copy != NULL);
+	memcpy(copy, bytes, len);
+	LLVMFuzzerTestOneInput(copy, len);
+	free(copy);
+}
+
+static uint64_t next_random(uint64_t *state)
+{
+	*state = *state * 6364136223846793005 + 1442695040888963407;
+	return *state >> 24;
+}
+
+/* A few bytes changed, or a piece put where another one was. */
+static void mix(uint8_t *copy, size_t len, uint64_t *state)
+{
+	for (uint64_t i = next_random(state) % 8; i < 8; i++) {
+		size_t from = next_random(state) % len, to = next_random(state) % len;
+
+		if (next_random(state) % 8)
+			copy[to] = (uint8_t)next_random(state);
+		else
+			memmove(copy + to, copy + from, len - (from > to ? from : to));
+	}
+}
+
+/* All truncations of a good input, and some bit flipped and some attack made at each byte. */
+static void run_around(uint8_t *bytes, size_t len, unsigned int mixtures)
+{
+	uint8_t *copy = malloc(len + 16);
+	uint64_t state = 1;
+
+	must(copy != NULL);
+	for (size_t i = 0; i <= len; i++)
+		run(bytes, i);
+	for (size_t i = 0; i < len; i++) {
+		bytes[i] ^= (uint8_t)(1u << i % 8);
+		run(bytes, len);
+		bytes[i] ^= (uint8_t)(1u << i % 8);
+	}
+	for (size_t i = 0; i < 3 * len; i++) {
+		memcpy(copy, bytes, len);
+		memcpy(copy + i / 3, attacks[i % N_ATTACKS].bytes, attacks[i % N_ATTACKS].len);
+		run(copy, len);
+	}
+	for (unsigned int i = 0; i < mixtures; i++) {
+		memcpy(copy, bytes, len);
+		mix(copy, len, &state);
+		run(copy, len);
+	}
+	free(copy);
+}
+
+void fuzz_corpus(void)
+{
+	char *text;
+	struct artifact_bytes file = sample_artifact(&text), records = { NULL, 0 }, content;
+
+	content = artifact_content(file);
+	artifact_append(&records, "R", 1);
+	artifact_append(&records, content.bytes, content.len);
+	run_around(file.bytes, file.len, 2000);
+	run_around(records.bytes, records.len, 10000);
+	free(text);
+	free(file.bytes);
+	free(content.bytes);
+	free(records.bytes);
+}

@@ -1,0 +1,748 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * capture_probe.c - the BPF programs as the shim and the collector see them
+ *
+ * Links the collector's probes and decoder, has probe sites of its own, plays the shim on
+ * stacks that churn, and compares each decoded window with memory, word by word.  Exits with
+ * 77 where BPF is not allowed.
+ */
+#include <check.h>
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "collector/decode.h"
+#include "collector/probes.h"
+#include "tests/stack_player.h"
+#include "wire/life.h"
+#include "wire/stack_encode.h"
+
+#define COOKIE 0x1122334455667788ULL
+#define SLOT 7
+#define LIVES_MAX 64
+
+/* Records that decode with every word right, one after the other. */
+#define CHURN 8000
+
+/* probe_sites.S.  fast: where the kernel may turn the trap into a call; safe: where not. */
+typedef void probe_fn(uint64_t slot_epoch, uint64_t seq, uint64_t mask_low, uint64_t start,
+		      uint64_t end, uint64_t cookie, uint64_t mask_high);
+probe_fn probe_fast, probe_safe;
+
+static struct mt_probes *probes;
+static struct mt_control *control;
+static struct mt_reference *reference;
+static struct mt_decoder *decoder;
+static struct stack_player player;
+static uint64_t budget;
+
+/* What the last drain of "stacks" brought. */
+static struct mt_window window;
+static uint64_t n_records, record_bytes;
+static struct mt_stack_record last;
+static int decode_error;
+
+static int on_stack(void *ctx, const void *bytes, size_t len)
+{
+	ck_assert_uint_ge(len, sizeof(last));
+	memcpy(&last, bytes, sizeof(last));
+	n_records++;
+	record_bytes += len;
+	decode_error = mt_decode_record(decoder, bytes, len, &window);
+	return 0;
+}
+
+static int on_no_life(void *ctx, const void *bytes, size_t len)
+{
+	return 0;
+}
+
+static void drain(void)
+{
+	ck_assert_int_eq(mt_probes_drain(probes, on_stack, on_no_life, NULL), 0);
+}
+
+static void open_run(const struct mt_probes_config *config)
+{
+	budget = config->budget_bytes;
+	ck_assert_int_eq(mt_probes_open(config, &probes), 0);
+	ck_assert_int_eq(mt_probes_attach(probes, "/proc/self/exe"), 0);
+	control = mt_probes_control(probes);
+	reference = (struct mt_reference *)((char *)mt_probes_references(probes) +
+					    SLOT * (MT_WORDS_OFFSET + budget));
+	ck_assert_int_eq(mt_decoder_new((uint32_t)budget, &decoder), 0);
+	player_init(&player, budget, budget);
+}
+
+static void open_budget(uint32_t budget_bytes)
+{
+	const struct mt_probes_config config = { .cookie = COOKIE, .budget_bytes = budget_bytes };
+
+	open_run(&config);
+}
+
+static void close_run(void)
+{
+	mt_probes_close(probes);
+	mt_decoder_free(decoder);
+	player_done(&player);
+}
+
+static __u64 *dictionary(void)
+{
+	return (__u64 *)((char *)reference + MT_DICTIONARY_OFFSET);
+}
+
+static const __u64 *words(void)
+{
+	return (const __u64 *)((char *)reference + MT_WORDS_OFFSET);
+}
+
+static void claim(void)
+{
+	probe_fast(SLOT, MT_PROBE_REGISTER, 0, 0, 0, COOKIE, 0);
+}
+
+static uint64_t compare(__u64 mask[2])
+{
+	return mt_digest_window(reference, words(), player.start, player.end, player.epoch, budget,
+				mt_groups_differ, mask);
+}
+
+/* Probes for the player's window as the shim would; returns what BPF said. */
+static uint32_t probe_by(probe_fn *site)
+{
+	uint64_t seq = reference->seq;
+	__u64 mask[2];
+
+	compare(mask);
+	site(SLOT | (uint64_t)player.epoch << 32, seq, mask[0], player.start, player.end, COOKIE,
+	     mask[1]);
+	return *(volatile uint32_t *)&reference->status;
+}
+
+static uint32_t probe(void)
+{
+	return probe_by(probe_fast);
+}
+
+/* The record that was sent is on the ring, and is the player's window. */
+static void check_sent(void)
+{
+	uint64_t before = n_records;
+
+	drain();
+	ck_assert_uint_eq(n_records, before + 1);
+	ck_assert_int_eq(decode_error, 0);
+	player_check_window(&player, window.start, window.end, window.words, window.mask);
+	ck_assert_uint_eq(last.slot, SLOT);
+	ck_assert_uint_eq(last.seq, reference->seq / 2);
+	ck_assert_uint_eq(last.digest, reference->digest);
+}
+
+static void first_window(uint64_t bytes)
+{
+	player.start = player.bound - bytes;
+	player.end = player_window_end(&player);
+}
+
+START_TEST(churn)
+{
+	static const struct {
+		uint32_t budget_bytes, records;
+	} runs[] = {
+		{ 4096, 1000 }, { 8192, CHURN }, { 16384, 1000 }, { 32768, CHURN }, { 65536, 1000 },
+	};
+	uint64_t i, known = 0;
+
+	open_budget(runs[_i].budget_bytes);
+	claim();
+	ck_assert_uint_eq(reference->status, MT_PROBE_REGISTERED);
+	for (i = 0; n_records < runs[_i].records; i++) {
+		uint64_t seq = reference->seq, digest;
+		__u64 mask[2];
+
+		player_step(&player);
+		if (i % 500 == 499)
+			reference->resync_asked++;
+		digest = compare(mask);
+		if (mt_dictionary_has(dictionary(), digest)) {
+			known++;
+			continue;
+		}
+		if (i % 300 == 299) {
+			/* Something came between: the mask says nothing. */
+			seq -= 2;
+			mask[0] = mask[1] = 0;
+		}
+		probe_fast(SLOT | (uint64_t)player.epoch << 32, seq, mask[0], player.start,
+			      player.end, COOKIE, mask[1]);
+		ck_assert_uint_eq(*(volatile uint32_t *)&reference->status, MT_PROBE_SENT);
+		check_sent();
+		ck_assert_uint_eq(last.digest, digest);
+		ck_assert(mt_dictionary_has(dictionary(), digest));
+	}
+	ck_assert_uint_gt(known, 0);
+	printf("# %u KiB: %lu records of %lu bytes on average, no mismatch, %lu KiB in the kernel\n",
+	       runs[_i].budget_bytes / 1024, n_records, record_bytes / n_records,
+	       mt_probes_kernel_bytes(probes) / 1024);
+	ck_assert_uint_eq(control->refused_probes, 0);
+	ck_assert_uint_eq(control->full_probes, 0);
+	ck_assert_uint_eq(control->faulted_probes, 0);
+	close_run();
+}
+END_TEST
+
+START_TEST(claim_forgets)
+{
+	uint64_t seq;
+	uint32_t generation;
+
+	open_budget(8192);
+	claim();
+	ck_assert_uint_eq(reference->owner_tid, (uint32_t)syscall(SYS_gettid));
+	ck_assert_uint_eq(reference->owner_tgid, (uint32_t)getpid());
+	first_window(5000);
+	ck_assert_uint_eq(probe(), MT_PROBE_SENT);
+	check_sent();
+	ck_assert_uint_eq(last.kind, MT_STACK_KEY);
+	*player_word(&player, player.start) ^= 1;
+	ck_assert_uint_eq(probe(), MT_PROBE_SENT);
+	check_sent();
+	ck_assert_uint_eq(last.kind, MT_STACK_DELTA);
+	ck_assert_uint_eq(last.len, sizeof(last) + 16);
+
+	seq = reference->seq;
+	generation = reference->generation;
+	claim();
+	ck_assert_uint_eq(reference->seq, seq + 2);
+	ck_assert_uint_eq(reference->generation, generation + 1);
+	ck_assert_uint_eq(reference->digest, 0);
+	for (int i = 0; i < MT_DICTIONARY; i++)
+		ck_assert_uint_eq(dictionary()[i], 0);
+	ck_assert_uint_eq(probe(), MT_PROBE_SENT);
+	check_sent();
+	ck_assert_uint_eq(last.kind, MT_STACK_KEY);
+	ck_assert_uint_eq(reference->probes, 5);
+	close_run();
+}
+END_TEST
+
+/* A ring without room: nothing moves, the latch is set, and all goes on once it is read. */
+START_TEST(full_ring)
+{
+	const struct mt_probes_config config = {
+		.cookie = COOKIE, .budget_bytes = 8192, .stacks_bytes = 65536,
+	};
+	uint64_t seq = 0, digest = 0, n = 0, before;
+
+	open_run(&config);
+	claim();
+	do {
+		ck_assert_uint_lt(n++, 10000);
+		seq = reference->seq;
+		digest = reference->digest;
+		first_window(8 * (10 + n % 3));
+		for (uint64_t at = player.start; at < player.end; at += 8)
+			*player_word(&player, at) = player_random(&player);
+	} while (probe() == MT_PROBE_SENT);
+	ck_assert_uint_eq(reference->status, MT_PROBE_FULL);
+	ck_assert_uint_eq(reference->seq, seq);
+	ck_assert_uint_eq(reference->digest, digest);
+	ck_assert_uint_eq(control->full_probes, 1);
+	ck_assert_uint_ne(control->latch, 0);
+	ck_assert_uint_eq(control->latch_time_ns, control->latch);
+	ck_assert_uint_eq(control->latch_ring, MT_LATCH_STACKS);
+	ck_assert_uint_eq(control->latch_slot, SLOT);
+
+	/* Each of the records is whole: they decode in a row. */
+	before = n_records;
+	ck_assert_uint_gt(mt_probes_stacks_produced(probes), mt_probes_stacks_consumed(probes));
+	drain();
+	ck_assert_uint_eq(n_records, before + n - 1);
+	ck_assert_int_eq(decode_error, 0);
+	ck_assert_uint_eq(mt_probes_stacks_produced(probes), mt_probes_stacks_consumed(probes));
+
+	/* Under the watermark again, nothing latches. */
+	control->latch = 0;
+	ck_assert_uint_eq(probe(), MT_PROBE_SENT);
+	check_sent();
+	ck_assert_uint_eq(control->latch, 0);
+	close_run();
+}
+END_TEST
+
+/* A callback that can take no more is asked again, and loses nothing. */
+static int refuse_third(void *ctx, const void *bytes, size_t len)
+{
+	int *left = ctx;
+
+	if (!*left)
+		return -EAGAIN;
+	--*left;
+	return on_stack(NULL, bytes, len);
+}
+
+START_TEST(drain_is_taken_up_again)
+{
+	int left = 3;
+
+	open_budget(8192);
+	claim();
+	for (int i = 0; i < 8; i++) {
+		first_window(800);
+		++*player_word(&player, player.start);
+		ck_assert_uint_eq(probe(), MT_PROBE_SENT);
+	}
+	ck_assert_int_eq(mt_probes_drain(probes, refuse_third, on_no_life, &left), 0);
+	ck_assert_uint_eq(n_records, 3);
+	drain();
+	ck_assert_uint_eq(n_records, 8);
+	ck_assert_int_eq(decode_error, 0);
+	close_run();
+}
+END_TEST
+
+START_TEST(pages_that_are_not_there)
+{
+	char *page;
+	uint64_t seq;
+
+	open_budget(32768);
+	claim();
+	first_window(20000);
+	ck_assert_uint_eq(probe(), MT_PROBE_SENT);
+	check_sent();
+
+	/* Discarded, as a stack's may be: read as zeros by the shim, then here again. */
+	page = (char *)((player.start + 8192) & ~4095ULL);
+	ck_assert_int_eq(madvise(page, 4096, MADV_DONTNEED), 0);
+	seq = reference->seq;
+	probe_fast(SLOT, seq, ~0ULL, player.start, player.end, COOKIE, ~0ULL);
+	ck_assert_uint_eq(reference->status, MT_PROBE_FAULT);
+	ck_assert_uint_eq(reference->seq, seq);
+	ck_assert_uint_eq(control->faulted_probes, 1);
+	ck_assert_uint_eq(mt_probes_stacks_produced(probes), mt_probes_stacks_consumed(probes));
+	*(volatile char *)page = 0;
+	ck_assert_uint_eq(probe(), MT_PROBE_SENT);
+	check_sent();
+
+	/* Only what is in the window is read: it may end where memory does. */
+	player.bound = (uint64_t)player.words + PLAYER_BYTES;
+	first_window(8);
+	ck_assert_uint_eq(probe(), MT_PROBE_SENT);
+	check_sent();
+	probe_fast(SLOT, reference->seq, ~0ULL, player.start, player.end + 8, COOKIE, ~0ULL);
+	ck_assert_uint_eq(reference->status, MT_PROBE_FAULT);
+	close_run();
+}
+END_TEST
+
+START_TEST(windows_that_are_none)
+{
+	const uint64_t base = 0x7f0000000000;
+	const struct {
+		uint64_t start, end;
+	} wrong[] = {
+		{ base, base },
+		{ base + 8, base },
+		{ base + 4, base + 16 },
+		{ base, base + 12 },
+		{ base, base + 8192 + 8 },
+		{ base + 504, base + 8192 + 8 },
+		{ 0xffffffff81000000, 0xffffffff81000100 },
+		{ 0xfffffffffffffff8, 0 },
+		{ 0, ~7ULL },
+	};
+	uint64_t seq;
+
+	open_budget(8192);
+	claim();
+	seq = reference->seq;
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+		probe_fast(SLOT, seq, ~0ULL, wrong[i].start, wrong[i].end, COOKIE, ~0ULL);
+		ck_assert_uint_eq(reference->status, MT_PROBE_REFUSED);
+		ck_assert_uint_eq(control->refused_probes, i + 1);
+	}
+	/* No kernel memory, and nothing else that is not there. */
+	probe_fast(SLOT, seq, ~0ULL, 0x00ffffffffff0000, 0x00ffffffffff0100, COOKIE, ~0ULL);
+	ck_assert_uint_eq(reference->status, MT_PROBE_FAULT);
+	ck_assert_uint_eq(reference->seq, seq);
+	close_run();
+}
+END_TEST
+
+static void *probe_once(void *ret)
+{
+	*(uint32_t *)ret = probe();
+	return NULL;
+}
+
+START_TEST(who_may_probe)
+{
+	uint32_t probes_before, status, refused;
+	pthread_t thread;
+	pid_t child;
+	uint64_t seq;
+	int wait_status;
+
+	open_budget(8192);
+	first_window(4000);
+	ck_assert_uint_eq(probe(), MT_PROBE_REFUSED); /* nobody has registered */
+	claim();
+	ck_assert_uint_eq(probe(), MT_PROBE_SENT);
+	check_sent();
+	seq = reference->seq;
+
+	/* Who does not know the cookie leaves no trace in the slot. */
+	probes_before = reference->probes;
+	refused = control->refused_probes;
+	probe_fast(SLOT, MT_PROBE_REGISTER, 0, 0, 0, COOKIE + 1, 0);
+	probe_fast(SLOT, seq, ~0ULL, player.start, player.end, COOKIE + 1, ~0ULL);
+	probe_fast(MT_BPF_SLOTS, MT_PROBE_REGISTER, 0, 0, 0, COOKIE, 0);
+	ck_assert_uint_eq(reference->probes, probes_before);
+	ck_assert_uint_eq(control->refused_probes, refused + 3);
+
+	ck_assert_int_eq(pthread_create(&thread, NULL, probe_once, &status), 0);
+	pthread_join(thread, NULL);
+	ck_assert_uint_eq(status, MT_PROBE_REFUSED);
+
+	child = fork();
+	ck_assert_int_ge(child, 0);
+	if (!child)
+		_exit(probe_by(probe_safe) == MT_PROBE_REFUSED ? 0 : 1);
+	ck_assert_int_eq(waitpid(child, &wait_status, 0), child);
+	ck_assert_int_eq(wait_status, 0);
+	ck_assert_uint_eq(reference->seq, seq);
+
+	/* A vfork child runs as the owner, who waits. */
+	child = vfork();
+	if (!child) {
+		++*player_word(&player, player.start);
+		_exit(probe() == MT_PROBE_SENT ? 0 : 1);
+	}
+	ck_assert_int_gt(child, 0);
+	ck_assert_int_eq(waitpid(child, &wait_status, 0), child);
+	ck_assert_int_eq(wait_status, 0);
+	check_sent();
+	ck_assert_uint_eq(control->busy_probes, 0);
+	close_run();
+}
+END_TEST
+
+/*
+ * A fork's child has its parent's text, in which the kernel (6.18) has made the nop of the
+ * fast site a call; but what is called is not copied.  The safe site is a nop that the kernel
+ * leaves a trap, whoever has used it before.
+ */
+START_TEST(fork_child_has_the_safe_site)
+{
+	int status;
+	pid_t child;
+
+	open_budget(8192);
+	first_window(3000);
+	claim();
+	for (int i = 0; i < 10; i++) {
+		++*player_word(&player, player.start);
+		ck_assert_uint_eq(probe_by(i % 2 ? probe_safe : probe_fast), MT_PROBE_SENT);
+		check_sent();
+	}
+	child = fork();
+	ck_assert_int_ge(child, 0);
+	if (!child) {
+		probe_safe(SLOT, MT_PROBE_REGISTER, 0, 0, 0, COOKIE, 0);
+		status = probe_by(probe_safe);
+		child = fork();
+		if (!child) {
+			probe_safe(SLOT, MT_PROBE_REGISTER, 0, 0, 0, COOKIE, 0);
+			_exit(probe_by(probe_safe) == MT_PROBE_SENT ? 0 : 1);
+		}
+		if (status != MT_PROBE_SENT || waitpid(child, &status, 0) != child)
+			_exit(1);
+		_exit(status != 0);
+	}
+	ck_assert_int_eq(waitpid(child, &status, 0), child);
+	ck_assert_int_eq(status, 0);
+	drain();
+	ck_assert_uint_eq(n_records, 12);
+	ck_assert_int_eq(decode_error, 0);
+	close_run();
+}
+END_TEST
+
+static volatile int hammering;
+
+/* Without a bound of its own: ends when it is told to. */
+static void *hammer(void *unused)
+{
+	while (hammering)
+		probe_fast(SLOT, 0, ~0ULL, player.bound - 512, player.bound, COOKIE, ~0ULL);
+	return NULL;
+}
+
+/* Another thread in the slot at the same time spoils no record. */
+START_TEST(two_in_one_slot)
+{
+	uint64_t sent = 0, seq;
+	pthread_t thread;
+
+	open_budget(8192);
+	claim();
+	hammering = 1;
+	ck_assert_int_eq(pthread_create(&thread, NULL, hammer, NULL), 0);
+	while (sent < 2000) {
+		player_step(&player);
+		seq = reference->seq;
+		probe();
+		/* The status may be the other's; seq moves for the owner only. */
+		if (reference->seq == seq)
+			continue;
+		check_sent();
+		sent++;
+	}
+	hammering = 0;
+	pthread_join(thread, NULL);
+	ck_assert_uint_eq(reference->busy, 0);
+	ck_assert_uint_gt(control->refused_probes, 0);
+	close_run();
+}
+END_TEST
+
+static void *wait_for_stacks(void *ret)
+{
+	struct pollfd fd = { .fd = mt_probes_stacks_fd(probes), .events = POLLIN };
+
+	*(int *)ret = poll(&fd, 1, 20000);
+	return NULL;
+}
+
+START_TEST(amount_wakes)
+{
+	const struct mt_probes_config config = {
+		.cookie = COOKIE, .budget_bytes = 8192, .stacks_bytes = 65536, .wakeup_bytes = 4096,
+	};
+	pthread_t thread;
+	int woken = 0;
+
+	open_run(&config);
+	claim();
+	ck_assert_int_eq(pthread_create(&thread, NULL, wait_for_stacks, &woken), 0);
+	while (mt_probes_stacks_produced(probes) < 3 * 4096) {
+		first_window(800);
+		++*player_word(&player, player.start);
+		ck_assert_uint_eq(probe(), MT_PROBE_SENT);
+	}
+	pthread_join(thread, NULL);
+	ck_assert_int_eq(woken, 1);
+	close_run();
+}
+END_TEST
+
+/* What came on the ring "life". */
+static union {
+	struct mt_life_head head;
+	struct mt_life_fork fork;
+	struct mt_life_exec exec;
+	struct mt_life_exit exit;
+} lives[LIVES_MAX];
+static unsigned n_lives;
+
+static int on_life(void *ctx, const void *bytes, size_t len)
+{
+	ck_assert_uint_lt(n_lives, LIVES_MAX);
+	ck_assert_uint_le(len, sizeof(*lives));
+	memcpy(&lives[n_lives], bytes, len);
+	ck_assert_uint_eq(lives[n_lives].head.len, len);
+	n_lives++;
+	return 0;
+}
+
+static void *named_thread(void *unused)
+{
+	prctl(PR_SET_NAME, "life thread");
+	return NULL;
+}
+
+/* A child that has a thread, then runs true(1). */
+static pid_t run_child(void)
+{
+	pid_t child = fork();
+	pthread_t thread;
+
+	ck_assert_int_ge(child, 0);
+	if (!child) {
+		if (!pthread_create(&thread, NULL, named_thread, NULL))
+			pthread_join(thread, NULL);
+		execl("/bin/true", "true", (char *)NULL);
+		_exit(127);
+	}
+	return child;
+}
+
+START_TEST(lives_of_members)
+{
+	pid_t child;
+	int status;
+
+	open_budget(8192);
+	child = run_child();
+	ck_assert_int_eq(waitpid(child, &status, 0), child);
+	ck_assert_int_eq(mt_probes_drain(probes, on_stack, on_life, NULL), 0);
+	ck_assert_uint_eq(n_lives, 0);
+
+	ck_assert_int_eq(mt_probes_add_member(probes, getpid()), 0);
+	child = run_child();
+	ck_assert_int_eq(waitpid(child, &status, 0), child);
+	ck_assert_int_eq(status, 0);
+	ck_assert_int_eq(mt_probes_drain(probes, on_stack, on_life, NULL), 0);
+	for (unsigned i=0;i<n_lives;i++) {fprintf(stderr,"LIFE %u tgid %u tid %u code %x\n", lives[i].head.type, lives[i].head.tgid, lives[i].head.tid,lives[i].exit.exit_code);}
+	ck_assert_uint_eq(n_lives, 4);
+	for (unsigned i = 0; i < n_lives; i++) {
+		ck_assert_uint_eq(lives[i].head.tgid, (uint32_t)child);
+		ck_assert_uint_gt(lives[i].head.time_ns, i ? lives[i - 1].head.time_ns : 0);
+	}
+	ck_assert_uint_eq(lives[0].head.type, MT_LIFE_FORK);
+	ck_assert_uint_eq(lives[0].fork.parent_tgid, (uint32_t)getpid());
+
+	ck_assert_uint_eq(lives[1].head.type, MT_LIFE_EXIT);
+	ck_assert_uint_ne(lives[1].head.tid, (uint32_t)child);
+	ck_assert_uint_eq(lives[1].exit.group_dead, 0);
+	ck_assert_str_eq((char *)lives[1].exit.comm, "life thread");
+
+	ck_assert_uint_eq(lives[2].head.type, MT_LIFE_EXEC);
+	ck_assert_str_eq((char *)lives[2].exec.comm, "true");
+	ck_assert_str_eq((char *)lives[2].exec.filename, "/bin/true");
+
+	ck_assert_uint_eq(lives[3].head.type, MT_LIFE_EXIT);
+	ck_assert_uint_eq(lives[3].exit.group_dead, 1);
+	ck_assert_uint_eq(lives[3].exit.exit_code, 0);
+
+	/* A child of a child, killed; then the run is told how. */
+	n_lives = 0;
+	child = fork();
+	if (!child) {
+		pid_t grandchild = fork();
+
+		if (!grandchild)
+			raise(SIGKILL);
+		waitpid(grandchild, &status, 0);
+		_exit(3);
+	}
+	ck_assert_int_eq(waitpid(child, &status, 0), child);
+	ck_assert_int_eq(mt_probes_drain(probes, on_stack, on_life, NULL), 0);
+	ck_assert_uint_eq(n_lives, 4);
+	ck_assert_uint_eq(lives[1].fork.parent_tgid, (uint32_t)child);
+	ck_assert_uint_eq(lives[2].exit.exit_code, SIGKILL);
+	ck_assert_uint_eq(lives[3].exit.exit_code, 3 << 8);
+	ck_assert_uint_eq(control->lost_lives, 0);
+	ck_assert_uint_eq(control->lost_members, 0);
+	close_run();
+}
+END_TEST
+
+START_TEST(life_ring_overflows_loudly)
+{
+	const struct mt_probes_config config = {
+		.cookie = COOKIE, .budget_bytes = 8192, .life_bytes = 4096,
+	};
+
+	open_run(&config);
+	ck_assert_int_eq(mt_probes_add_member(probes, getpid()), 0);
+	for (int i = 0; i < 60; i++) {
+		pid_t child = fork();
+
+		if (!child)
+			_exit(0);
+		ck_assert_int_eq(waitpid(child, NULL, 0), child);
+	}
+	ck_assert_int_eq(mt_probes_drain(probes, on_stack, on_life, NULL), 0);
+	ck_assert_uint_gt(n_lives, 30);
+	ck_assert_uint_eq(n_lives + control->lost_lives, 120);
+	close_run();
+}
+END_TEST
+
+START_TEST(what_can_not_be_attached)
+{
+	open_budget(8192);
+	ck_assert_int_eq(mt_probes_attach(probes, "/nowhere/at/all"), -ENOENT);
+	ck_assert_int_eq(mt_probes_attach(probes, "/bin/true"), -ENOEXEC);
+	ck_assert_int_eq(mt_probes_attach(probes, "/etc/passwd"), -ENOEXEC);
+	ck_assert_int_eq(mt_probes_attach(probes, "/proc/self/cmdline"), -ENOEXEC);
+	close_run();
+}
+END_TEST
+
+START_TEST(sizes_that_are_none)
+{
+	struct mt_probes_config config = { .cookie = COOKIE, .budget_bytes = 12288 };
+	struct mt_probes *none = NULL;
+
+	ck_assert_int_eq(mt_probes_open(&config, &none), -EINVAL);
+	config.budget_bytes = 131072;
+	ck_assert_int_eq(mt_probes_open(&config, &none), -EINVAL);
+	config.budget_bytes = 8192;
+	config.stacks_bytes = 12288;
+	ck_assert_int_eq(mt_probes_open(&config, &none), -EINVAL);
+	ck_assert_ptr_null(none);
+	mt_probes_close(none);
+}
+END_TEST
+
+/* 0, or 77 with the reason where BPF is not allowed.  Anything else is for the cases. */
+static int allowed(void)
+{
+	const struct mt_probes_config config = { .cookie = COOKIE, .budget_bytes = 8192 };
+	struct mt_probes *tried = NULL;
+	int err = mt_probes_open(&config, &tried);
+
+	if (err == -EPERM || err == -EACCES) {
+		printf("no BPF: cannot load the programs: %s\n", strerror(-err));
+		return 77;
+	}
+	if (!err)
+		mt_probes_close(tried);
+	return 0;
+}
+
+int main(void)
+{
+	Suite *suite = suite_create("capture_probe");
+	TCase *cases = tcase_create("capture_probe");
+	SRunner *runner;
+	int failed, skip = allowed();
+
+	if (skip)
+		return skip;
+	runner = srunner_create(suite);
+	suite_add_tcase(suite, cases);
+	tcase_set_timeout(cases, 120);
+	tcase_add_loop_test(cases, churn, 0, 5);
+	tcase_add_test(cases, claim_forgets);
+	tcase_add_test(cases, full_ring);
+	tcase_add_test(cases, drain_is_taken_up_again);
+	tcase_add_test(cases, pages_that_are_not_there);
+	tcase_add_test(cases, windows_that_are_none);
+	tcase_add_test(cases, who_may_probe);
+	tcase_add_test(cases, fork_child_has_the_safe_site);
+	tcase_add_test(cases, two_in_one_slot);
+	tcase_add_test(cases, amount_wakes);
+	tcase_add_test(cases, lives_of_members);
+	tcase_add_test(cases, life_ring_overflows_loudly);
+	tcase_add_test(cases, what_can_not_be_attached);
+	tcase_add_test(cases, sizes_that_are_none);
+	srunner_run_all(runner, CK_NORMAL);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
