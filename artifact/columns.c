@@ -115,8 +115,8 @@ int mt_column_decode(const char *encoding, size_t encoding_len, const uint8_t *b
 
 		if (strlen(name) != encoding_len || memcmp(name, encoding, encoding_len) != 0)
 			continue;
-		return encodings[i].decode(bytes, bytes + len, n, ret) == bytes + len ? 0 :
-										       -EBADMSG;
+		return encodings[i].decode(bytes, bytes + len, n, ret) == bytes + len ? 0
+										      : -EBADMSG;
 	}
 	return -ENOTSUP;
 }

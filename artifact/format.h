@@ -43,8 +43,8 @@ enum mt_event_type {
 	MT_EVENT_NONE, /* never in a file */
 	MT_EVENT_ALLOC,
 	MT_EVENT_FREE,
-	MT_EVENT_REALLOC_BEGIN, /* address: the old block, freed tentatively */
-	MT_EVENT_REALLOC_END,	/* address: the new block */
+	MT_EVENT_REALLOC_BEGIN,	 /* address: the old block, freed tentatively */
+	MT_EVENT_REALLOC_END,	 /* address: the new block */
 	MT_EVENT_REALLOC_FAILED, /* the last REALLOC_BEGIN of the thread did not happen */
 	MT_EVENT_REALLOC_FREED,	 /* realloc(p, 0): freed, nothing allocated */
 	_MT_EVENT_MAX,
@@ -55,8 +55,8 @@ struct mt_event {
 	uint64_t address; /* 0 for REALLOC_FAILED and REALLOC_FREED */
 	uint64_t size;	  /* asked for; 0 for FREE, REALLOC_BEGIN, _FAILED, _FREED */
 	uint32_t thread;
-	uint32_t node;	   /* ALLOC, REALLOC_END; else 0 */
-	uint8_t type;	   /* enum mt_event_type */
+	uint32_t node;	  /* ALLOC, REALLOC_END; else 0 */
+	uint8_t type;	  /* enum mt_event_type */
 	uint8_t function; /* MT_FN_*, wire/functions.h */
 	uint8_t spare[6];
 };
@@ -66,14 +66,14 @@ struct mt_header {
 	uint64_t wall_ns; /* CLOCK_REALTIME at start_ns */
 	uint32_t capture; /* MT_CAPTURE_*, wire/control.h */
 	uint32_t budget_bytes;
-	const char *machine; /* "x86_64" */
-	const char *program; /* the version that wrote it, "memtrack 0.1.0" */
+	const char *machine;	 /* "x86_64" */
+	const char *program;	 /* the version that wrote it, "memtrack 0.1.0" */
 	const char *const *argv; /* the command, NULL-terminated */
 };
 
 struct mt_module {
 	uint32_t id;
-	uint32_t flags; /* MT_MODULE_MAIN, MT_MODULE_VDSO of wire/ring.h */
+	uint32_t flags;	  /* MT_MODULE_MAIN, MT_MODULE_VDSO of wire/ring.h */
 	const char *path; /* bytes as the target has them, not always UTF-8 */
 	const uint8_t *build_id;
 	uint32_t build_id_bytes;

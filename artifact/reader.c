@@ -37,10 +37,10 @@ enum {
 #define MAX_COLUMNS 4
 /* More than Linux lets a command have. */
 #define ARGS_MAX (1u << 20)
-/* Events that a file may have: columns of runs hold any number of them in a few bytes,
- * but times that a clock gave do not. */
-#define EVENTS_ALWAYS (1u << 24)
-#define EVENTS_PER_BYTE 1024
+/* Rows that a file may have: columns of runs hold any number of them in a few bytes, but
+ * times that a clock gave do not. */
+#define ROWS_ALWAYS (1u << 24)
+#define ROWS_PER_BYTE 1024
 
 struct reader {
 	const struct mt_reader_callbacks *callbacks;
@@ -50,6 +50,7 @@ struct reader {
 
 	uint32_t next_module, next_node, next_process, next_thread;
 	uint64_t events;
+	uint64_t rows; /* of all blocks */
 	uint64_t defined_bytes;
 	int have_head, have_header, have_seal;
 
@@ -82,10 +83,9 @@ static int delivered(int r)
 	return r < 0 ? r : GO;
 }
 
-#define DELIVER(reader, name, record)                                          \
-	((reader)->callbacks->name ?                                           \
-		 delivered((reader)->callbacks->name((reader)->ctx, (record))) : \
-		 GO)
+#define DELIVER(reader, name, record)                                                              \
+	((reader)->callbacks->name ? delivered((reader)->callbacks->name((reader)->ctx, (record))) \
+				   : GO)
 
 /* Counts what a reader's user may keep of a record, or what it costs to pass over it. */
 static int define(struct reader *reader, size_t bytes)
@@ -288,6 +288,9 @@ static int read_block(struct reader *reader, struct mt_unpack *at, const struct 
 		return malformed(reader, table->kind);
 	if (rows > MT_BLOCK_ROWS)
 		return problem(reader, "%u %s in a block", rows, table->kind);
+	reader->rows += rows;
+	if (reader->rows > ROWS_ALWAYS + ROWS_PER_BYTE * reader->frames.end)
+		return problem(reader, "more %s than its bytes can hold", table->kind);
 	for (uint32_t i = 0; i < n; i++) {
 		int r = read_column(reader, at, table, rows, &found);
 
@@ -383,8 +386,6 @@ static int read_events(struct reader *reader, struct mt_unpack *at)
 		return r;
 	if (first != reader->events)
 		return problem(reader, "events out of sequence");
-	if (reader->events + rows > EVENTS_ALWAYS + EVENTS_PER_BYTE * reader->frames.end)
-		return problem(reader, "more events than its bytes can hold");
 	for (uint32_t i = 0; i < rows; i++)
 		if (values[0][i] >= reader->n_infos || !values[1][i] ||
 		    values[1][i] >= reader->next_thread)
@@ -432,6 +433,7 @@ static int read_footer(struct reader *reader, struct mt_unpack *at)
 	return GO;
 }
 
+/* clang-format off */
 static const struct {
 	const char *kind;
 	uint32_t elements; /* at least, the kind included */
@@ -448,6 +450,7 @@ static const struct {
 	{ MT_KIND_EVENTS, 4, read_events },
 	{ MT_KIND_FOOTER, 7, read_footer },
 };
+/* clang-format on */
 
 #define N_KINDS (sizeof(kinds) / sizeof(kinds[0]))
 
@@ -476,8 +479,7 @@ static int read_record(struct reader *reader, struct mt_unpack *at)
 	unsigned int i = 0;
 
 	reader->record = at->pos;
-	if (mt_unpack_array(at, &elements) < 0 || !elements ||
-	    mt_unpack_bytes(at, &kind, &len) < 0)
+	if (mt_unpack_array(at, &elements) < 0 || !elements || mt_unpack_bytes(at, &kind, &len) < 0)
 		return problem(reader, "something that is no record");
 	if (!reader->result->version) {
 		XXH64_update(reader->digest, reader->record, bytes);
@@ -503,8 +505,7 @@ static int read_record(struct reader *reader, struct mt_unpack *at)
 
 static int read_frame(struct reader *reader)
 {
-	struct mt_unpack rest = { reader->frames.bytes,
-				  reader->frames.bytes + reader->frames.len };
+	struct mt_unpack rest = { reader->frames.bytes, reader->frames.bytes + reader->frames.len };
 
 	while (rest.pos < rest.end) {
 		struct mt_unpack record = rest;
@@ -550,7 +551,8 @@ static int read_end(struct reader *reader)
 		return problem(reader, "it has no footer");
 	/* A file that was compressed again has lost both. */
 	if (reader->have_head != reader->have_seal)
-		return problem(reader, reader->have_head ? "it has no seal" : "its head is damaged");
+		return problem(reader,
+			       reader->have_head ? "it has no seal" : "its head is damaged");
 	return GO;
 }
 

@@ -18,7 +18,7 @@
  *   Bounds:    memory: a frame compressed, decompressed and its window, each limited
  *              (MT_READER_FRAME_BYTES), and about 10 MiB.  What a user can be made to
  *              keep: MT_READER_DEFINED_BYTES.  Time: the bytes of the frames and the
- *              events, which are limited by the bytes of the file.  Nothing is read
+ *              rows of blocks, which are limited by the bytes of the file.  Nothing is read
  *              after the first thing that is wrong; an fd that never ends and never is
  *              wrong is the caller's to refuse.
  */
@@ -42,12 +42,12 @@ struct mt_reader_callbacks {
 };
 
 struct mt_reader_result {
-	uint32_t version;	/* of the file's header */
-	int complete;		/* the footer was there, and what came before it is whole */
-	uint64_t good_bytes;	/* up to here, the end of a frame, the file is whole */
-	uint64_t file_bytes;	/* of a regular file; of another the bytes that were read */
-	uint64_t skipped;	/* records of unknown type, skipped */
-	char problem[160];	/* what is wrong after that, in words; "" if nothing */
+	uint32_t version;    /* of the file's header */
+	int complete;	     /* the footer was there, and what came before it is whole */
+	uint64_t good_bytes; /* up to here, the end of a frame, the file is whole */
+	uint64_t file_bytes; /* of a regular file; of another the bytes that were read */
+	uint64_t skipped;    /* records of unknown type, skipped */
+	char problem[160];   /* what is wrong after that, in words; "" if nothing */
 };
 
 int mt_reader_read(int fd, const struct mt_reader_callbacks *callbacks, void *ctx,

@@ -32,6 +32,7 @@ static uint64_t big_endian(const uint8_t *at, size_t len)
 	return value;
 }
 
+/* clang-format off */
 /* The types from 0xc0 to 0xdf: what it is, the bytes of its value, and (ext) bytes besides. */
 static const struct {
 	uint8_t type, value_bytes, more_bytes;
@@ -55,6 +56,7 @@ static const struct {
 	[0x1c] = { ARRAY, 2, 0 }, [0x1d] = { ARRAY, 4, 0 },
 	[0x1e] = { MAP, 2, 0 },	  [0x1f] = { MAP, 4, 0 },
 };
+/* clang-format on */
 
 /* Reads a head; on success all bytes of a BYTES or OTHER are there. */
 static int read_head(const struct mt_unpack *unpack, struct head *ret)

@@ -377,8 +377,8 @@ int mt_writer_new(int fd, const struct mt_header *header, struct mt_writer **ret
 	writer->records = XXH64_createState();
 	writer->frames = XXH64_createState();
 	if (writer->encoder && writer->records && writer->frames &&
-	    !ZSTD_isError(ZSTD_CCtx_setParameter(writer->encoder, ZSTD_c_compressionLevel,
-						 ZSTD_LEVEL)) &&
+	    !ZSTD_isError(
+		    ZSTD_CCtx_setParameter(writer->encoder, ZSTD_c_compressionLevel, ZSTD_LEVEL)) &&
 	    !ZSTD_isError(ZSTD_CCtx_setParameter(writer->encoder, ZSTD_c_checksumFlag, 1))) {
 		XXH64_reset(writer->records, 0);
 		XXH64_reset(writer->frames, 0);

@@ -231,8 +231,8 @@ __noinline int commit_group(__u32 slot, __u32 r)
 	if (!out)
 		return 0;
 	bitmap = in_record ? out->words[0] : 0;
-	scratch->cursor += in_record + commit_words(reference_group(reference, r), bitmap, out,
-						    scratch->keep);
+	scratch->cursor += in_record +
+			   commit_words(reference_group(reference, r), bitmap, out, scratch->keep);
 	return 0;
 }
 
@@ -251,8 +251,8 @@ __noinline int commit_window(__u32 slot)
 		if (scratch->touched[r / 64] >> (r & 63) & 1)
 			commit_group(slot, r);
 	digest = scratch->record.digest;
-	*(__u64 *)((char *)reference + MT_DICTIONARY_OFFSET + (digest & (MT_DICTIONARY - 1)) * 8) =
-		digest;
+	*(__u64 *)((char *)reference + MT_DICTIONARY_OFFSET +
+		   (digest & (MT_DICTIONARY - 1)) * 8) = digest;
 	mt_reference_move_end(reference, scratch);
 	return MT_PROBE_SENT;
 }

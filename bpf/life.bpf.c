@@ -59,7 +59,7 @@ int BPF_PROG(process_fork, struct task_struct *parent, struct task_struct *child
 	if (bpf_map_update_elem(&members, &tgid, &one, BPF_ANY))
 		count_loss(1);
 
-	record = bpf_ringbuf_reserve(&life, sizeof(*record), BPF_RB_NO_WAKEUP);
+	record = bpf_ringbuf_reserve(&life, sizeof(*record), 0);
 	if (!record) {
 		count_loss(0);
 		return 0;

@@ -34,7 +34,7 @@ struct signal_struct {
 struct task_struct {
 	struct mm_struct *mm;
 	int exit_code;
-	int pid;  /* that is, the tid */
+	int pid; /* that is, the tid */
 	int tgid;
 	struct task_struct *real_parent; /* of a fork: the thread that called it */
 	struct completion *vfork_done;	 /* not NULL while a vfork parent waits for this task */

@@ -93,14 +93,15 @@ int mt_cfi_entry_read(const struct mt_cfi_source *source, size_t offset,
 		      struct mt_cfi_raw_entry *ret)
 {
 	const struct mt_cfi_section *section = &source->section;
-	struct mt_dwarf_cursor cur = { .end = section->bytes + section->len };
 	struct mt_cfi_raw_entry entry = { .offset = offset };
+	struct mt_dwarf_cursor cur = { 0 };
 	unsigned int id_width = 4;
 	uint64_t len, id, id_offset;
 
 	if (offset >= section->len)
 		return -ENOENT;
 	cur.pos = section->bytes + offset;
+	cur.end = section->bytes + section->len;
 	len = mt_dwarf_unsigned(&cur, 4);
 	if (len == LENGTH_IS_64) {
 		len = mt_dwarf_unsigned(&cur, 8);

@@ -35,9 +35,12 @@
 #include "collector/session.h"
 #include "collector/size.h"
 
-#define DRAIN_INTERVAL_MS 1
+/* Between two passes; less while rings fill faster than that empties them. */
+#define DRAIN_INTERVAL_NS (1000 * 1000ULL)
+#define BUSY_INTERVAL_NS (100 * 1000ULL)
 /* After the targets are switched off: for those that are in the middle of an append. */
 #define SETTLE_US 2000
+#define FILES_WANTED 1024
 
 enum capture_choice { CAPTURE_AUTO, CAPTURE_EBPF, CAPTURE_INLINE };
 
@@ -346,16 +349,23 @@ static bool hear(struct collector *c)
 	}
 }
 
+/* How long to wait for the next pass: no ring is to fill up in that time. */
+static uint64_t interval_ns(const struct collector *c)
+{
+	uint32_t percent = c->error ? 0 : mt_pipeline_fill_percent(c->pipeline);
+
+	if (percent >= 20)
+		return 0;
+	return percent >= 2 ? BUSY_INTERVAL_NS : DRAIN_INTERVAL_NS;
+}
+
 static void record(struct collector *c)
 {
 	bool over = false;
-	int64_t r = 0;
+	int64_t r;
 
 	while (!over) {
-		/* A pass that found much is followed by the next at once. */
-		int wait_ms = !c->error && r > MT_PIPELINE_CELLS / 2 ? 0 : DRAIN_INTERVAL_MS;
-
-		if (mt_session_serve(c->session, wait_ms, c->options.channel))
+		if (mt_session_serve(c->session, interval_ns(c), c->options.channel))
 			over = hear(c);
 		if (c->error)
 			continue;
@@ -476,7 +486,14 @@ static void settle_in(void)
 	/* A signal of the terminal is for the command; the channel tells us when it ended. */
 	sigfillset(&all);
 	sigprocmask(SIG_BLOCK, &all, NULL);
-	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+	if (getrlimit(RLIMIT_NOFILE, &files) < 0)
+		return;
+	/* The command's limits may be small on purpose; a privileged collector needs not keep
+	 * them. */
+	files.rlim_cur = files.rlim_max > FILES_WANTED ? files.rlim_max : FILES_WANTED;
+	if (files.rlim_max < files.rlim_cur)
+		files.rlim_max = files.rlim_cur;
+	if (setrlimit(RLIMIT_NOFILE, &files) < 0 && getrlimit(RLIMIT_NOFILE, &files) == 0) {
 		files.rlim_cur = files.rlim_max;
 		setrlimit(RLIMIT_NOFILE, &files);
 	}

@@ -43,6 +43,7 @@ struct mt_merge {
 	struct ring_state *rings; /* MT_SLOTS of them */
 	struct cursor *cursors;
 	uint32_t n, room;
+	uint64_t fullest_bytes;
 	bool was_full, pending;
 	uint64_t broken;
 };
@@ -73,6 +74,11 @@ void mt_merge_free(struct mt_merge *m)
 void mt_merge_set_offset(struct mt_merge *m, uint32_t slot, int64_t offset_ns)
 {
 	m->rings[slot].offset_ns = offset_ns;
+}
+
+uint64_t mt_merge_fullest_bytes(const struct mt_merge *m)
+{
+	return m->fullest_bytes;
 }
 
 bool mt_merge_pending(const struct mt_merge *m)
@@ -151,6 +157,8 @@ static int look_at(struct mt_merge *m, uint32_t slot)
 		m->broken++;
 		return 0;
 	}
+	if (fill > m->fullest_bytes)
+		m->fullest_bytes = fill;
 	if (fill > m->segments->ring_bytes - 8 * sizeof(struct mt_cell))
 		m->was_full = true;
 	return add_cursor(m, slot, tail, head);
@@ -162,6 +170,7 @@ int mt_merge_heads(struct mt_merge *m)
 
 	m->n = 0;
 	m->was_full = false;
+	m->fullest_bytes = 0;
 	for (uint32_t c = 0; c < m->segments->chunks_used; c++) {
 		if (!m->segments->chunks[c].given)
 			continue;

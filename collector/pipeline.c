@@ -39,7 +39,7 @@ struct mt_pipeline {
 	struct mt_assembler *assemblers; /* MT_SLOTS of them */
 	uint32_t root;
 	uint32_t nodes_put; /* nodes below this are put */
-	uint64_t sweep_ns;
+	uint64_t next_sweep_ns;
 	int error; /* of a callback that can not return it */
 	uint64_t lost_events, stray_cells, not_tracked;
 };
@@ -225,18 +225,23 @@ static int on_piece(struct mt_pipeline *p, uint32_t slot, const struct mt_cell *
 	return r < 0 ? r : 0;
 }
 
-static int on_thread(struct mt_pipeline *p, uint32_t slot, const struct mt_cell *cell)
+/* A slot's cells are another thread's from here on, or their process is told of. */
+static int on_claim(struct mt_pipeline *p, uint32_t slot, const struct mt_cell *cell)
 {
-	struct mt_cell_owner owner;
 	int r;
 
-	mt_assembler_restart(&p->assemblers[slot]);
-	r = mt_processes_thread(p->processes, slot, cell, 0, 0);
-	if (r < 0)
-		return r;
-	if (mt_processes_owner(p->processes, slot, &owner) == 0)
-		mt_merge_set_offset(p->merge, slot, owner.clock_offset_ns);
-	return 0;
+	if (MT_CELL_TYPE(cell->head) == MT_CELL_THREAD) {
+		mt_assembler_restart(&p->assemblers[slot]);
+		r = mt_processes_thread(p->processes, slot, cell);
+	} else {
+		r = mt_processes_process(p->processes, slot, cell);
+	}
+	if (r == -EBADMSG) {
+		p->stray_cells++;
+		return 0;
+	}
+	mt_merge_set_offset(p->merge, slot, mt_processes_clock_offset(p->processes, slot));
+	return r;
 }
 
 static int on_cell(void *ctx, uint32_t slot, const struct mt_cell *cell)
@@ -253,9 +258,8 @@ static int on_cell(void *ctx, uint32_t slot, const struct mt_cell *cell)
 	case MT_CELL_REALLOC_END:
 		return put_event(p, slot, cell, realloc_end(cell));
 	case MT_CELL_PROCESS:
-		return mt_processes_process(p->processes, slot, cell);
 	case MT_CELL_THREAD:
-		return on_thread(p, slot, cell);
+		return on_claim(p, slot, cell);
 	case MT_CELL_PIECE:
 		return on_piece(p, slot, cell);
 	case MT_CELL_LOSS:
@@ -289,7 +293,7 @@ static int on_life_exec(struct mt_pipeline *p, const struct mt_life_exec *exec)
 	snprintf(name, sizeof(name), "%.*s", (int)sizeof(exec->comm), (const char *)exec->comm);
 	snprintf(path, sizeof(path), "%.*s", (int)sizeof(exec->filename),
 		 (const char *)exec->filename);
-	return mt_watch_exec(p->watch, exec->head.tgid, path, name, exec->head.time_ns);
+	return mt_watch_exec(p->watch, exec->head.tgid, path, name, mt_clock_ns());
 }
 
 static int on_life_exit(struct mt_pipeline *p, const struct mt_life_exit *life)
@@ -329,21 +333,24 @@ static bool is_tracked(void *ctx, uint32_t tgid)
 	return mt_processes_tracked(ctx, tgid, 0);
 }
 
+/* What the kernel does not tell of, in a run without BPF; a twentieth of the time at most. */
 static int sweep(struct mt_pipeline *p, uint64_t now_ns)
 {
-	int r;
+	uint64_t took_ns;
+	int r = 0;
 
-	if (now_ns - p->sweep_ns < SWEEP_NS)
+	if (now_ns < p->next_sweep_ns)
 		return 0;
-	p->sweep_ns = now_ns;
 	if (!p->config.probes) {
 		r = mt_processes_sweep(p->processes, p->config.segments, now_ns);
 		if (r == 0 && p->root)
 			r = mt_watch_scan(p->watch, p->root, now_ns, is_tracked, p->processes);
-		if (r < 0)
-			return r;
 	}
-	return mt_watch_tick(p->watch, now_ns);
+	if (r == 0)
+		r = mt_watch_tick(p->watch, now_ns);
+	took_ns = mt_clock_ns() - now_ns;
+	p->next_sweep_ns = now_ns + (took_ns * 20 > SWEEP_NS ? took_ns * 20 : SWEEP_NS);
+	return r;
 }
 
 static void release_latch(struct mt_segments *segments)
@@ -389,6 +396,11 @@ int64_t mt_pipeline_pass(struct mt_pipeline *p)
 	if (r < 0)
 		return r;
 	return p->error ? p->error : cells;
+}
+
+uint32_t mt_pipeline_fill_percent(const struct mt_pipeline *p)
+{
+	return (uint32_t)(mt_merge_fullest_bytes(p->merge) * 100 / p->config.segments->ring_bytes);
 }
 
 int mt_pipeline_finish(struct mt_pipeline *p)

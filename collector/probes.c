@@ -37,8 +37,7 @@
 #include "wire/scratch.h"
 
 #define LIFE_LINKS 3
-/* The probe's section: a site at each of its first multiples of SITE_BYTES. */
-#define SITE_BYTES 64
+/* In the probe's section, MT_PROBE_SITE_BYTES apart. */
 #define SITES 2
 #define LINKS (LIFE_LINKS + MT_PROBES_FILES * SITES)
 
@@ -108,10 +107,9 @@ static int configure(struct mt_probes *probes, const struct mt_probes_config *co
 
 	skel->rodata->budget_bytes = config->budget_bytes;
 	skel->rodata->cookie = config->cookie;
-	skel->rodata->watermark_bytes =
-		config->watermark_bytes ? config->watermark_bytes : stacks_bytes / 4 * 3;
-	skel->rodata->wakeup_bytes =
-		config->wakeup_bytes ? config->wakeup_bytes : stacks_bytes / 4;
+	skel->rodata->watermark_bytes = config->watermark_bytes ? config->watermark_bytes
+								: stacks_bytes / 4 * 3;
+	skel->rodata->wakeup_bytes = config->wakeup_bytes ? config->wakeup_bytes : stacks_bytes / 4;
 
 	err = bpf_map__set_value_size(skel->maps.references, reference_bytes);
 	if (!err)
@@ -134,8 +132,8 @@ static int configure(struct mt_probes *probes, const struct mt_probes_config *co
 int mt_probes_open(const struct mt_probes_config *config, struct mt_probes **ret)
 {
 	mt_cleanup(mt_probes_closep) struct mt_probes *probes = NULL;
-	uint32_t stacks_bytes = config->stacks_bytes ? config->stacks_bytes :
-						       MT_PROBES_STACKS_BYTES;
+	uint32_t stacks_bytes = config->stacks_bytes ? config->stacks_bytes
+						     : MT_PROBES_STACKS_BYTES;
 	uint32_t life_bytes = config->life_bytes ? config->life_bytes : MT_PROBES_LIFE_BYTES;
 	int err;
 
@@ -238,8 +236,8 @@ static int find_section(int fd, uint64_t *ret_offset, uint64_t *ret_bytes)
 		name = elf_strptr(elf, names, head.sh_name);
 		if (!name || strcmp(name, MT_PROBE_SECTION) != 0)
 			continue;
-		if (head.sh_type == SHT_PROGBITS && head.sh_flags & SHF_EXECINSTR &&
-		    head.sh_size && head.sh_offset <= INT64_MAX - SITES * SITE_BYTES) {
+		if (head.sh_type == SHT_PROGBITS && head.sh_flags & SHF_EXECINSTR && head.sh_size &&
+		    head.sh_offset <= INT64_MAX - SITES * MT_PROBE_SITE_BYTES) {
 			*ret_offset = head.sh_offset;
 			*ret_bytes = head.sh_size;
 			result = 0;
@@ -268,7 +266,8 @@ static int attach_capture(struct mt_probes *probes, const char *path)
 	if (err)
 		return err;
 	snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
-	for (site = 0; site < SITES * SITE_BYTES && site < bytes; site += SITE_BYTES) {
+	for (site = 0; site < SITES * MT_PROBE_SITE_BYTES && site < bytes;
+	     site += MT_PROBE_SITE_BYTES) {
 		link = bpf_program__attach_uprobe_opts(probes->skel->progs.capture, -1, name,
 						       (size_t)(offset + site), &opts);
 		if (!link)

@@ -14,9 +14,10 @@
  *              -ENOEXEC: no probe in that file; -EBUSY: too many files.  Else what the
  *              kernel said.
  *   Threads:   open, attach, drain and close: one at a time; the others: any.
- *   Bounds:    kernel memory, mt_probes_kernel_bytes(): KERNEL_LO at 8 KiB of budget, KERNEL_HI
- *              at 32, of which the references are mapped here too.  A drain moves past what
- *              was on the rings when it began.  Closing takes as long as the slowest link.
+ *   Bounds:    kernel memory, mt_probes_kernel_bytes(): 37 MiB at 8 KiB of budget, 61 at
+ *              32, of which the references (10, 22) are mapped here too.  A drain moves
+ *              past what was on the rings when it began.  Closing takes as long as the
+ *              slowest link.
  *   Privilege: CAP_BPF and CAP_PERFMON, or root, when opened and attached; none after.
  */
 #include <stddef.h>
@@ -27,7 +28,7 @@
 #include "wire/control.h"
 #include "wire/reference.h"
 
-/* Files that mt_probes_attach_capture() takes. */
+/* Files that mt_probes_attach() takes. */
 #define MT_PROBES_FILES 16
 
 #define MT_PROBES_STACKS_BYTES (16u * 1024 * 1024)
@@ -37,8 +38,8 @@ struct mt_probes;
 
 struct mt_probes_config {
 	uint64_t cookie;
-	uint32_t budget_bytes;	  /* a power of two, 4 to 64 KiB */
-	uint32_t stacks_bytes;	  /* ring sizes: powers of two, pages; 0: as above */
+	uint32_t budget_bytes; /* a power of two, 4 to 64 KiB */
+	uint32_t stacks_bytes; /* ring sizes: powers of two, pages; 0: as above */
 	uint32_t life_bytes;
 	uint32_t watermark_bytes; /* fill of "stacks" that latches pressure; 0: 3/4 of it */
 	uint32_t wakeup_bytes;	  /* fill that wakes mt_probes_stacks_fd(); 0: 1/4 */

@@ -5,6 +5,7 @@
  * Invariants
  *   - numbers[] holds every process that the run has seen, by number; a process that
  *     ended in the artifact has given back its space and its strings.
+ *   - Ids are given when a record is put, so that they count up in the artifact.
  *   - A process is put before its threads, a thread before its events, and a process's end
  *     after all of its events: an end waits until the merge has passed its time.
  *   - At most one live process has a given tgid.
@@ -179,7 +180,6 @@ static int get(struct mt_processes *p, uint64_t number, struct process **ret)
 		mt_space_init(&process->space);
 		process->status = -1;
 		process->how = MT_PROCESS_START;
-		process->id = ++p->n_processes;
 		process->next = p->living;
 		p->living = process;
 		p->numbers[number] = process;
@@ -218,7 +218,7 @@ static int put_process(struct mt_processes *p, struct process *process)
 {
 	char name[NAME_BYTES];
 	struct mt_process record = {
-		.id = process->id,
+		.id = p->n_processes + 1,
 		.parent = process->parent,
 		.tgid = process->tgid,
 		.how = process->how,
@@ -231,6 +231,7 @@ static int put_process(struct mt_processes *p, struct process *process)
 	if (process->put)
 		return 0;
 	process->put = true;
+	process->id = ++p->n_processes;
 	read_proc(name, sizeof(name), "comm", process->tgid, process->tgid);
 	if (!name[0]) /* gone already: what the kernel would have called it */
 		snprintf(name, sizeof(name), "%.15s", slash ? slash + 1 : record.exe);
@@ -260,11 +261,21 @@ static int put_holder(struct mt_processes *p, struct holder *holder)
 	if (r < 0)
 		return r;
 	holder->put = true;
+	holder->id = ++p->n_threads;
 	return put_thread(p, holder);
 }
 
-int mt_processes_thread(struct mt_processes *p, uint32_t slot, const struct mt_cell *cell,
-			uint32_t tgid, uint32_t tid)
+/* A fork's child may be heard of after the image that it executed shook hands. */
+static void set_tgid(struct mt_processes *p, struct process *process, uint32_t tgid)
+{
+	const struct process *image = by_tgid(p, tgid);
+
+	process->tgid = tgid;
+	if (image && image->start_ns >= process->start_ns)
+		end_at(process, image->start_ns, -1);
+}
+
+int mt_processes_thread(struct mt_processes *p, uint32_t slot, const struct mt_cell *cell)
 {
 	struct holder *holder = &p->holders[slot];
 	struct process *process;
@@ -276,14 +287,13 @@ int mt_processes_thread(struct mt_processes *p, uint32_t slot, const struct mt_c
 		p->slots_used = slot + 1;
 	*holder = (struct holder){
 		.process = process,
-		.id = ++p->n_threads,
-		.tid = tid ? tid : (uint32_t)(cell->w[2] >> 32),
+		.tid = (uint32_t)(cell->w[2] >> 32),
 		.start_ns = cell->w[0] + (uint64_t)process->clock_offset_ns,
 	};
-	if (!process->tgid)
-		process->tgid = tgid ? tgid : (uint32_t)cell->w[2];
 	if (!process->start_ns)
 		process->start_ns = holder->start_ns;
+	if (!process->tgid)
+		set_tgid(p, process, (uint32_t)cell->w[2]);
 	read_proc(holder->name, sizeof(holder->name), "comm", process->tgid, holder->tid);
 	return process->put ? put_holder(p, holder) : 0;
 }
@@ -292,10 +302,14 @@ int mt_processes_thread(struct mt_processes *p, uint32_t slot, const struct mt_c
 static int inherit(struct mt_processes *p, struct process *child, uint64_t parent_number)
 {
 	struct process *parent = parent_number < p->n_numbers ? p->numbers[parent_number] : NULL;
+	int r;
 
 	child->how = MT_PROCESS_FORK;
 	if (!parent || parent == child)
 		return 0;
+	r = put_process(p, parent);
+	if (r < 0)
+		return r;
 	child->parent = parent->id;
 	child->clock_offset_ns = parent->clock_offset_ns;
 	if (parent->exe && !child->exe)
@@ -332,6 +346,11 @@ int mt_processes_module(struct mt_processes *p, uint32_t slot, const void *recor
 		return 0;
 	return mt_modules_apply(p->modules, &holder->process->space, holder->process->tgid, record,
 				len);
+}
+
+int64_t mt_processes_clock_offset(const struct mt_processes *p, uint32_t slot)
+{
+	return p->holders[slot].process ? p->holders[slot].process->clock_offset_ns : 0;
 }
 
 int mt_processes_owner(struct mt_processes *p, uint32_t slot, struct mt_cell_owner *ret)
@@ -384,16 +403,17 @@ int mt_processes_exit(struct mt_processes *p, uint32_t tgid, uint32_t tid, bool 
 
 static int put_end(struct mt_processes *p, struct process *process)
 {
-	struct mt_process_end record = {
-		.id = process->id,
-		.end_ns = process->end_ns,
-		.status = process->status,
-	};
+	struct mt_process_end record;
 	int r;
 
 	r = put_process(p, process);
 	if (r < 0)
 		return r;
+	record = (struct mt_process_end){
+		.id = process->id,
+		.end_ns = process->end_ns,
+		.status = process->status,
+	};
 	process->ended = true;
 	release(process);
 	return mt_encode_put(p->encode, MT_BATCH_PROCESS_END, &record);

@@ -34,10 +34,8 @@ void mt_processes_free(struct mt_processes *processes);
 /* A process shook hands.  One of the same tgid that lived until now is of the past. */
 int mt_processes_arrive(struct mt_processes *processes, const struct mt_arrival *arrival);
 
-/* A THREAD cell: the slot is another thread's from here on.  tgid and tid as the kernel
- * counts them, or 0 where only the cell knows. */
-int mt_processes_thread(struct mt_processes *processes, uint32_t slot, const struct mt_cell *cell,
-			uint32_t tgid, uint32_t tid);
+/* A THREAD cell: the slot is another thread's from here on. */
+int mt_processes_thread(struct mt_processes *processes, uint32_t slot, const struct mt_cell *cell);
 
 /* A PROCESS cell. */
 int mt_processes_process(struct mt_processes *processes, uint32_t slot, const struct mt_cell *cell);
@@ -53,6 +51,9 @@ struct mt_cell_owner {
 	int64_t clock_offset_ns;
 	uint32_t tgid;
 };
+
+/* What is to be added to the times of the slot's cells. */
+int64_t mt_processes_clock_offset(const struct mt_processes *processes, uint32_t slot);
 
 /* -ENOENT: no thread has claimed the slot. */
 int mt_processes_owner(struct mt_processes *processes, uint32_t slot, struct mt_cell_owner *ret);

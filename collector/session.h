@@ -18,7 +18,7 @@
 
 #include "collector/segments.h"
 
-#define MT_SESSION_CLIENTS 64
+#define MT_SESSION_CLIENTS 512
 
 /* A process that shook hands to start: its number, and who it is. */
 struct mt_arrival {
@@ -39,9 +39,9 @@ int mt_session_open(const char *path, struct mt_segments *segments, mt_arrival_f
 		    void *ctx, struct mt_session **ret);
 void mt_session_close(struct mt_session *session);
 
-/* Waits for up to timeout_ms for a client or for wake_fd to be readable, and serves the
+/* Waits for up to timeout_ns for a client or for wake_fd to be readable, and serves the
  * clients that are there.  Returns 1 if wake_fd is readable or hung up, else 0. */
-int mt_session_serve(struct mt_session *session, int timeout_ms, int wake_fd);
+int mt_session_serve(struct mt_session *session, uint64_t timeout_ns, int wake_fd);
 
 static inline void mt_session_closep(struct mt_session **session)
 {

@@ -174,7 +174,9 @@ static enum mt_stop walk_up(struct mt_unwinder *unwinder, const struct mt_space 
 	enum mt_stop stop;
 
 	trace->len = 0;
-	if (!mt_window_read(window, window->start + 8 * MT_SAVED_RIP, &fast.pc) || !fast.pc)
+	if (!mt_window_read(window, window->start + 8 * MT_SAVED_RIP, &fast.pc))
+		return MT_STOP_TRUNCATED;
+	if (!fast.pc)
 		return MT_STOP_BAD;
 	while (fast.pc) {
 		if (trace->len == MT_TRACE_FRAMES)
@@ -213,8 +215,6 @@ int mt_unwind_trace(struct mt_unwinder *unwinder, const struct mt_space *space,
 	struct mt_trace *trace = &unwinder->trace;
 	int r;
 
-	if (window->end - window->start < 8 * MT_SAVED_WORDS)
-		return -EINVAL;
 	trace->stop = walk_up(unwinder, space, window);
 	if (trace->stop == MT_STOP_NONE) {
 		r = mt_unwind_full(&unwinder->full, space, window, trace);

@@ -9,9 +9,9 @@
  *              process had when the window was copied.
  *   Ownership: all are borrowed for the call.  mt_unwinder_new() gives an object for
  *              mt_unwinder_free(), which takes NULL.
- *   Errors:    -EINVAL: the window is too small for the saved words; -ENOMEM and
- *              -EOVERFLOW of the tree.  A chain that could not be followed to its end is
- *              no error: its root says why (enum mt_stop).
+ *   Errors:    -ENOMEM and -EOVERFLOW of the tree.  A chain that could not be followed to
+ *              its end is no error: its root says why (enum mt_stop); one that could not be
+ *              begun (the window lacks those words, or has no return address) is a root.
  *   Threads:   one at a time for each unwinder, space and tree.
  *   Bounds:    MT_TRACE_FRAMES frames; the unwinder has 1.1 MiB, however much code there is.
  *

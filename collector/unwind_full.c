@@ -164,19 +164,24 @@ static enum mt_stop step_by_row(struct walk *walk, const struct mt_cfi_row *row)
 	if (row->regs[MT_REG_RIP].kind == MT_RULE_UNDEFINED)
 		return MT_STOP_END;
 	stop = find_cfa(walk, &row->cfa, &cfa);
+	if (stop == MT_STOP_NONE)
+		stop = find_register(walk, row, MT_REG_RSP, cfa, &value);
 	if (stop != MT_STOP_NONE)
 		return stop;
+	if (!row->signal && value <= walk->regs.value[MT_REG_RSP])
+		return MT_STOP_BAD;
+	set(&caller, MT_REG_RSP, value);
 	for (unsigned int reg = 0; reg < _MT_REG_MAX; reg++) {
+		if (reg == MT_REG_RSP)
+			continue;
 		stop = find_register(walk, row, reg, cfa, &value);
 		if (stop == MT_STOP_NONE)
 			set(&caller, reg, value);
-		else if (reg == MT_REG_RIP || reg == MT_REG_RSP)
+		else if (reg == MT_REG_RIP)
 			return stop;
 		else if (stop == MT_STOP_TRUNCATED)
 			caller.above |= BIT(reg);
 	}
-	if (!row->signal && caller.value[MT_REG_RSP] <= walk->regs.value[MT_REG_RSP])
-		return MT_STOP_BAD;
 	walk->regs = caller;
 	walk->exact = row->signal;
 	walk->linked = false;
@@ -286,6 +291,9 @@ int mt_unwind_full(struct mt_unwind_full *full, const struct mt_space *space,
 		return -ENOMEM;
 	start(&walk);
 	ret->len = 0;
-	ret->stop = walk_up(full, &walk, ret);
+	if (mt_register_known(&walk.regs, MT_REG_RIP))
+		ret->stop = walk_up(full, &walk, ret);
+	else
+		ret->stop = MT_STOP_TRUNCATED;
 	return 0;
 }

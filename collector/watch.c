@@ -28,7 +28,7 @@
 struct pending {
 	uint32_t tgid;
 	bool reported;
-	bool scanned; /* found by a scan: stays, so that it is reported once */
+	bool scanned; /* found by a scan: stays while it lives, so that it is looked at once */
 	uint64_t since_ns;
 	char what[64];
 	char reason[64];
@@ -170,7 +170,7 @@ static void describe(struct pending *p, uint32_t tgid, const char *path, const c
 }
 
 int mt_watch_exec(struct mt_watch *w, uint32_t tgid, const char *path, const char *name,
-		  uint64_t time_ns)
+		  uint64_t now_ns)
 {
 	struct pending *p = find(w, tgid);
 	struct pending overflow;
@@ -181,10 +181,10 @@ int mt_watch_exec(struct mt_watch *w, uint32_t tgid, const char *path, const cha
 	if (!p && w->n < MT_WATCH_PENDING)
 		p = &w->pending[w->n++];
 	if (p) {
-		describe(p, tgid, path, name, time_ns);
+		describe(p, tgid, path, name, now_ns);
 		return r;
 	}
-	describe(&overflow, tgid, path, name, time_ns);
+	describe(&overflow, tgid, path, name, now_ns);
 	return strcmp(overflow.reason, "did not register") ? report(w, &overflow) : r;
 }
 
@@ -213,7 +213,7 @@ int mt_watch_tick(struct mt_watch *w, uint64_t now_ns)
 	int r = 0;
 
 	for (uint32_t i = 0; i < w->n && r == 0; i++)
-		if (now_ns - w->pending[i].since_ns > MT_WATCH_PATIENCE_NS)
+		if (now_ns > w->pending[i].since_ns + MT_WATCH_PATIENCE_NS)
 			r = report(w, &w->pending[i]);
 	return r;
 }
@@ -224,8 +224,13 @@ static int consider(struct mt_watch *w, uint32_t tgid, uint64_t now_ns)
 	mt_cleanup(mt_fclosep) FILE *file = NULL;
 	struct pending *p;
 
-	if (find(w, tgid) || w->n == MT_WATCH_PENDING || proc_has(tgid, "maps", w->shim_name))
+	if (find(w, tgid) || w->n == MT_WATCH_PENDING)
 		return 0;
+	if (proc_has(tgid, "maps", w->shim_name)) {
+		/* A fork's child that has not allocated yet, or one that is about to register. */
+		w->pending[w->n++] = (struct pending){ .tgid = tgid, .scanned = true, .reported = true };
+		return 0;
+	}
 	snprintf(path, sizeof(path), "/proc/%u/comm", tgid);
 	file = fopen(path, "re");
 	if (!file || !fgets(name, sizeof(name), file))

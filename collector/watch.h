@@ -32,9 +32,10 @@ struct mt_watch;
 int mt_watch_new(const char *shim_name, mt_not_tracked_fn fn, void *ctx, struct mt_watch **ret);
 void mt_watch_free(struct mt_watch *watch);
 
-/* Process tgid executes path ("" if not known), and is called name. */
+/* Process tgid executes path ("" if not known), and is called name; its time runs from
+ * now_ns. */
 int mt_watch_exec(struct mt_watch *watch, uint32_t tgid, const char *path, const char *name,
-		  uint64_t time_ns);
+		  uint64_t now_ns);
 /* It shook hands. */
 void mt_watch_arrived(struct mt_watch *watch, uint32_t tgid);
 /* It ended. */

@@ -223,8 +223,7 @@ static void wait_for_consumer(void)
 }
 
 /* What BPF says of the probe; MT_PROBE_SENT: *ret is the window's name. */
-static uint32_t probe(const struct mt_self *self, const struct window *w,
-		      struct mt_stack_name *ret)
+static uint32_t probe(const struct mt_self *self, const struct window *w, struct mt_stack_name *ret)
 {
 	const volatile struct mt_reference *reference = self->reference;
 	uint32_t probes = reference->probes, status;

@@ -39,11 +39,15 @@ extern void *mt_real[MT_FN_MAX];
  */
 extern void *mt_pass[MT_FN_MAX];
 
+/* The stubs, by names that can not be interposed. */
+extern char mt_entry_malloc[], mt_entry_memalign[], mt_entry_free[];
+
 void *mt_serve_malloc(size_t size, size_t unused1, size_t unused2, uint64_t *saved, long number);
 void *mt_serve_calloc(size_t n, size_t size, size_t unused, uint64_t *saved, long number);
 void *mt_serve_realloc(void *p, size_t size, size_t unused, uint64_t *saved, long number);
 void *mt_serve_reallocarray(void *p, size_t n, size_t size, uint64_t *saved, long number);
-void *mt_serve_aligned_alloc(size_t align, size_t size, size_t unused, uint64_t *saved, long number);
+void *mt_serve_aligned_alloc(size_t align, size_t size, size_t unused, uint64_t *saved,
+			     long number);
 void *mt_serve_memalign(size_t align, size_t size, size_t unused, uint64_t *saved, long number);
 long mt_serve_posix_memalign(void **ret, size_t align, size_t size, uint64_t *saved, long number);
 void *mt_serve_valloc(size_t size, size_t unused1, size_t unused2, uint64_t *saved, long number);

@@ -20,16 +20,14 @@
 #include <sys/auxv.h>
 #include <sys/stat.h>
 
+#include "preload/glibc.h"
 #include "preload/real.h"
 #include "preload/syscall.h"
 
 /* What sending a list takes of the stack, the loader's part included. */
-#define STACK_BYTES 2048
+#define STACK_BYTES 1024
 
 #define BUILD_ID_MAX sizeof(((struct mt_module_record *)0)->build_id)
-
-/* Weak, as all that only this C library has. */
-extern char __libc_single_threaded __attribute__((weak));
 
 /* The list as it was sent; the loader's lock. */
 static struct {
@@ -127,8 +125,7 @@ static void put_note(struct mt_self *self, uint32_t reason, const char *what)
 }
 
 /* The build-id among the notes of [at, at + bytes), which are aligned so. */
-static void read_notes(struct mt_module_record *record, uint64_t at, uint64_t bytes,
-		       uint64_t align)
+static void read_notes(struct mt_module_record *record, uint64_t at, uint64_t bytes, uint64_t align)
 {
 	align = align == 8 ? 8 : 4;
 	while (bytes >= sizeof(ElfW(Nhdr))) {

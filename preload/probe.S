@@ -26,6 +26,8 @@ mt_probe_send:
 	.size	mt_probe_send, . - mt_probe_send
 
 	.section mt_probe, "ax", @progbits
+	.globl	mt_probe_site
+	.hidden	mt_probe_site
 	.type	mt_probe_site, @function
 	.p2align 6
 mt_probe_site:

@@ -31,9 +31,6 @@ static int (*next_dlclose)(void *handle);
 #define NAME(number, symbol, handler) [number] = #symbol,
 static const char *const names[MT_FN_MAX] = { MT_FUNCTIONS(NAME) };
 
-/* The stubs by names that can not be interposed; entry.S. */
-extern char mt_entry_malloc[], mt_entry_memalign[], mt_entry_free[];
-
 bool mt_real_relocated(void)
 {
 	/* One word of each kind of relocation that the code of the shim depends on: the
@@ -98,7 +95,8 @@ void mt_real_resolve(void)
 	}
 	for (number = MT_FN_malloc; number < MT_FN_FIRST_OPERATOR; number++)
 		if (names[number] && !mt_real[number])
-			mt_real[number] = number < MT_FN_free ? (void *)absent : mt_real[MT_FN_free];
+			mt_real[number] = number < MT_FN_free ? (void *)absent
+							      : mt_real[MT_FN_free];
 	next_dlclose = mt_image_next("dlclose", n_start);
 	errno = err;
 }

@@ -22,15 +22,13 @@
 #include <stddef.h>
 #include <time.h>
 
+#include "preload/glibc.h"
 #include "preload/real.h"
 #include "preload/session.h"
 #include "preload/syscall.h"
 
 #define WAIT_NS (100 * 1000 * 1000)
 #define CELL_BYTES ((uint64_t)sizeof(struct mt_cell))
-
-/* Weak, as all that only this C library has; 2.35 and later. */
-extern const ptrdiff_t __rseq_offset __attribute__((weak));
 
 /*
  * Both ways return the bytes in the ring before the append: where that is all of it,
@@ -171,7 +169,7 @@ static void latch(const struct mt_ring *ring)
 					 __ATOMIC_RELAXED))
 		return;
 	control->latch_time_ns = now;
-	control->latch_ring = MT_LATCH_RING_EVENTS;
+	control->latch_ring = ring->slot;
 	control->latch_slot = ring->slot;
 }
 
@@ -205,12 +203,10 @@ bool mt_ring_append(const struct mt_ring *ring, const struct mt_cell *cell)
 void mt_piece_begin(struct mt_piece_writer *writer, const struct mt_ring *ring, uint8_t kind,
 		    uint16_t id, uint32_t bytes)
 {
+	*writer = (struct mt_piece_writer){ 0 };
 	writer->ring = ring;
 	writer->kind = kind;
 	writer->word = (uint32_t)id << 16 | mt_ring_pieces(bytes);
-	writer->index = 0;
-	writer->n = 0;
-	writer->failed = false;
 }
 
 static void flush(struct mt_piece_writer *writer)

@@ -17,9 +17,6 @@
 
 #include "wire/ring.h"
 
-/* In mt_control.latch_ring: the ring that filled was an event ring, that of latch_slot. */
-#define MT_LATCH_RING_EVENTS 1
-
 /* Where a ring is, and how this thread appends. */
 struct mt_ring {
 	struct mt_thread *head;

@@ -24,8 +24,7 @@
 
 static inline bool tracked(void)
 {
-	return mt_session.on &&
-	       __atomic_load_n(&mt_session.control->enabled, __ATOMIC_RELAXED);
+	return mt_session.on && __atomic_load_n(&mt_session.control->enabled, __ATOMIC_RELAXED);
 }
 
 /* An allocation, or the end of a reallocation, of a known window. */
@@ -154,9 +153,9 @@ long mt_serve_posix_memalign(void **ret, size_t align, size_t size, uint64_t *sa
 	int err;
 
 	if (!mt_session_usable()) {
-		p = align & (align - 1) || align % sizeof(p) || !align ?
-			    NULL :
-			    serve_early(number, align, size);
+		p = align & (align - 1) || align % sizeof(p) || !align
+			    ? NULL
+			    : serve_early(number, align, size);
 		if (!p)
 			return ENOMEM;
 		*ret = p;
@@ -227,7 +226,8 @@ static void *reallocate(void *p, size_t n, size_t size, size_t bytes, uint64_t *
 	if (begun && q)
 		record_block(MT_CELL_REALLOC_END, number, saved, q, bytes);
 	else if (begun)
-		record(MT_CELL_REALLOC_END, freed ? number | MT_REALLOC_FREED : number, saved, NULL);
+		record(MT_CELL_REALLOC_END, freed ? number | MT_REALLOC_FREED : number, saved,
+		       NULL);
 	else if (q || freed)
 		record(MT_CELL_FREE, number, saved, p);
 	if (!begun && q)

@@ -25,7 +25,9 @@
 #include <unistd.h>
 
 #include "preload/arena.h"
+#include "preload/glibc.h"
 #include "preload/modules.h"
+#include "preload/probe.h"
 #include "preload/real.h"
 #include "preload/syscall.h"
 
@@ -37,10 +39,6 @@
 #define FORK_BUSY 1
 
 struct mt_session mt_session;
-
-/* Weak: other C libraries, whose programs this file may be preloaded into, lack them. */
-extern char *__libc_stack_end __attribute__((weak));
-extern const char *gnu_get_libc_version(void) __attribute__((weak));
 
 /*
  * The environment of the start.  The C library knows it late: constructors of an
@@ -186,7 +184,9 @@ static int receive_welcome(int fd, struct mt_welcome *ret, int *fds)
 {
 	char space[CMSG_SPACE(sizeof(int) * MT_FDS)] __attribute__((aligned(8)));
 	struct iovec iov = { .iov_base = ret, .iov_len = sizeof(*ret) };
-	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = space,
+	struct msghdr message = { .msg_iov = &iov,
+				  .msg_iovlen = 1,
+				  .msg_control = space,
 				  .msg_controllen = sizeof(space) };
 	struct cmsghdr *head;
 	long n;
@@ -324,6 +324,7 @@ static int shake(const struct mt_address *address, uint32_t what)
 	s->budget_bytes = welcome.budget_bytes;
 	s->ring_bytes = welcome.ring_bytes;
 	s->process = welcome.process_id;
+	s->epoch = mt_session_first_epoch();
 	s->start = MT_PROCESS_START;
 	*s->fork_word = mt_session_token();
 	return 0;
@@ -457,10 +458,12 @@ void mt_session_fork(void)
 	}
 	s->parent = s->process;
 	s->process = __atomic_fetch_add(&s->control->next_process, 1, __ATOMIC_RELAXED);
+	s->epoch = mt_session_first_epoch();
 	s->start = MT_PROCESS_FORK;
 	s->announced = 0;
 	s->chunk_lock = 0;
 	mt_modules_fork();
+	mt_probe_renew();
 	__atomic_store_n(s->fork_word, mt_session_token(), __ATOMIC_RELEASE);
 }
 

@@ -64,7 +64,7 @@ struct mt_session {
 	int announced;	   /* the PROCESS cell was appended */
 	int modules_fixed; /* fork's child of a threaded process: the loader's lock may be held */
 	int probe_absent;  /* the probe was seen not to work */
-	uint32_t epoch;	   /* counts dlclose()s that unloaded something */
+	uint32_t epoch; /* mt_session_first_epoch(), and the dlclose()s that unloaded something */
 	uint64_t main_thread; /* its thread pointer */
 
 	int chunk_lock;
@@ -73,6 +73,13 @@ struct mt_session {
 };
 
 extern struct mt_session mt_session;
+
+/* Apart from every other process's: what its slot's last owner left in the dictionary is
+ * not to be found again by this one, whose code may lie elsewhere. */
+static inline uint32_t mt_session_first_epoch(void)
+{
+	return (uint32_t)mt_session.process << 12;
+}
 
 /* Names this process among those that share an image by fork; neither 0 nor 1. */
 static inline uint64_t mt_session_token(void)
@@ -85,8 +92,8 @@ bool mt_session_start(void);
 
 static inline bool mt_session_decided(void)
 {
-	return __builtin_expect(__atomic_load_n(&mt_session.phase, __ATOMIC_ACQUIRE) ==
-					MT_PHASE_DECIDED, 1);
+	return __builtin_expect(
+		__atomic_load_n(&mt_session.phase, __ATOMIC_ACQUIRE) == MT_PHASE_DECIDED, 1);
 }
 
 /* May the real functions be called? */

@@ -24,6 +24,7 @@
 #include <sys/mman.h>
 
 #include "preload/arena.h"
+#include "preload/glibc.h"
 #include "preload/probe.h"
 #include "preload/real.h"
 #include "preload/syscall.h"
@@ -35,11 +36,6 @@
 #define STACK_GAP_BYTES (1024 * 1024)
 /* Where a thread's thread-local data may lie below its thread pointer. */
 #define TLS_MAX_BYTES (1024 * 1024)
-
-/* Weak, as all that only this C library has. */
-extern void *__libc_stack_end __attribute__((weak));
-extern const ptrdiff_t __rseq_offset __attribute__((weak));
-extern const unsigned int __rseq_size __attribute__((weak));
 
 __thread struct mt_self mt_self __attribute__((tls_model("initial-exec")));
 
@@ -232,7 +228,7 @@ static bool has_rseq(void)
 		return false;
 	rseq = (void *)((char *)__builtin_thread_pointer() + __rseq_offset);
 	/* Not registered, or refused: negative. */
-	return (int32_t)*(const volatile uint32_t *)&rseq->cpu_id >= 0;
+	return (int32_t) * (const volatile uint32_t *)&rseq->cpu_id >= 0;
 }
 
 /* Takes slot i of the chunk; false: it is another's, or of no use. */
@@ -259,9 +255,9 @@ static bool take_slot(struct mt_self *self, const struct mt_chunk *chunk, uint32
 	self->ring.rseq = has_rseq();
 	self->ring.slot = slot;
 	self->reference = (void *)reference;
-	self->scratch = chunk->capture == MT_CAPTURE_INLINE ?
-				(void *)(reference + chunk->scratch_offset) :
-				NULL;
+	self->scratch = chunk->capture == MT_CAPTURE_INLINE
+				? (void *)(reference + chunk->scratch_offset)
+				: NULL;
 	self->capture_sp = 0;
 	self->detached = 0;
 	self->piece_id = 0;
@@ -324,8 +320,9 @@ static void announce(struct mt_self *self)
 {
 	const struct mt_reference *reference = self->reference;
 	uint32_t capture = self->scratch ? MT_CAPTURE_INLINE : MT_CAPTURE_EBPF;
-	uint64_t tid = mt_syscall3(SYS_gettid, 0, 0, 0);
-	uint64_t pid = mt_syscall3(SYS_getpid, 0, 0, 0);
+	/* As the kernel counts, where BPF has said it; else as a PID namespace does. */
+	uint64_t tid = self->scratch ? mt_syscall3(SYS_gettid, 0, 0, 0) : reference->owner_tid;
+	uint64_t pid = self->scratch ? mt_syscall3(SYS_getpid, 0, 0, 0) : reference->owner_tgid;
 	struct mt_cell cell = {
 		.head = MT_CELL_HEAD(MT_CELL_THREAD, capture, (uint16_t)reference->generation,
 				     (uint32_t)(reference->seq / 2)),
@@ -334,8 +331,8 @@ static void announce(struct mt_self *self)
 	int silent = 0;
 
 	mt_ring_append(&self->ring, &cell);
-	if (!__atomic_compare_exchange_n(&mt_session.announced, &silent, 1, false,
-					 __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+	if (!__atomic_compare_exchange_n(&mt_session.announced, &silent, 1, false, __ATOMIC_RELAXED,
+					 __ATOMIC_RELAXED))
 		return;
 	cell.head = MT_CELL_HEAD(MT_CELL_PROCESS, mt_session.start, 0, 0);
 	cell.w[0] = mt_now_ns();

@@ -18,7 +18,7 @@
 #include "preload/session.h"
 
 struct mt_self {
-	uint64_t token;		/* mt_session_token() that it was claimed with; 0: no slot */
+	uint64_t token; /* mt_session_token() that it was claimed with; 0: no slot */
 	struct mt_ring ring;
 	struct mt_reference *reference;
 	struct mt_scratch *scratch; /* NULL: BPF encodes */

@@ -18,7 +18,7 @@ struct mt_block {
 	uint64_t address; /* 0: this place is empty */
 	uint64_t size;
 	uint64_t time_ns;
-	uint32_t chain; /* of its allocation, in struct mt_replay */
+	uint32_t chain;	   /* of its allocation, in struct mt_replay */
 	uint32_t thread;   /* that allocated it */
 	uint32_t pending;  /* the thread that has begun to realloc it, or 0 */
 	uint32_t implicit; /* earlier blocks here whose free has not been seen yet */

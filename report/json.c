@@ -26,9 +26,9 @@ static void put_footer_number(struct mt_json *json, const struct mt_run *run, co
 
 static const char *capture_name(uint32_t capture)
 {
-	return capture == MT_CAPTURE_EBPF   ? "ebpf" :
-	       capture == MT_CAPTURE_INLINE ? "inline" :
-					      "unknown";
+	return capture == MT_CAPTURE_EBPF     ? "ebpf"
+	       : capture == MT_CAPTURE_INLINE ? "inline"
+					      : "unknown";
 }
 
 static void put_totals(struct mt_json *json, const struct mt_run *run)

@@ -101,9 +101,9 @@ static int complain_option(char **argv, int found)
 {
 	char letter[] = { '-', (char)optopt, '\0' };
 	int is_letter = optopt > 0 && optopt < OPTION_JSON && optopt != 'h' && optopt != 'V';
-	const char *reason = found == ':'		  ? "needs a value" :
-			     optopt && !is_letter ? "takes no value" :
-						    "not known";
+	const char *reason = found == ':'	    ? "needs a value"
+			     : optopt && !is_letter ? "takes no value"
+						    : "not known";
 	char line[64];
 
 	snprintf(line, sizeof(line), "%s (see memtrack-report --help)", reason);
@@ -143,8 +143,9 @@ static int parse(int argc, char **argv, struct options *ret)
 		}
 	}
 	if (!err && !options.done && optind + 1 != argc) {
-		fprintf(stderr, "memtrack-report: cannot report %s FILE: "
-				"give the one that memtrack-run wrote (see memtrack-report --help)\n",
+		fprintf(stderr,
+			"memtrack-report: cannot report %s FILE: "
+			"give the one that memtrack-run wrote (see memtrack-report --help)\n",
 			optind < argc ? "more than one" : "without a");
 		err = -EINVAL;
 	}
@@ -166,9 +167,9 @@ static int open_artifact(const char *path)
 		goto failed;
 	if (!S_ISREG(st.st_mode)) {
 		complain("read", path,
-			 S_ISDIR(st.st_mode) ?
-				 "is a directory (give a file that memtrack-run wrote)" :
-				 "is not a regular file (give a file that memtrack-run wrote)");
+			 S_ISDIR(st.st_mode)
+				 ? "is a directory (give a file that memtrack-run wrote)"
+				 : "is not a regular file (give a file that memtrack-run wrote)");
 		return -EINVAL;
 	}
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -189,18 +190,21 @@ static void complain_read(const char *path, const struct mt_run *run, int err)
 
 	switch (err) {
 	case -EBADMSG:
-		snprintf(line, sizeof(line), "is not a memtrack artifact%s%s "
-					     "(give a file that memtrack-run wrote)",
+		snprintf(line, sizeof(line),
+			 "is not a memtrack artifact%s%s "
+			 "(give a file that memtrack-run wrote)",
 			 run->result.problem[0] ? ": " : "", run->result.problem);
 		break;
 	case -EPROTONOSUPPORT:
-		snprintf(line, sizeof(line), "is of format version %" PRIu32 ", this reads up to %d "
-					     "(use the memtrack-report of the memtrack that wrote it)",
+		snprintf(line, sizeof(line),
+			 "is of format version %" PRIu32 ", this reads up to %d "
+			 "(use the memtrack-report of the memtrack that wrote it)",
 			 run->result.version, MT_FORMAT_VERSION);
 		break;
 	case -EPROTO:
-		snprintf(line, sizeof(line), "its records contradict each other "
-					     "(it is damaged, or memtrack did not write it)");
+		snprintf(line, sizeof(line),
+			 "its records contradict each other "
+			 "(it is damaged, or memtrack did not write it)");
 		break;
 	default:
 		snprintf(line, sizeof(line), "%s", strerror(-err));
@@ -214,8 +218,9 @@ static void warn(const char *path, const struct mt_run *run)
 	if (!run->result.complete) {
 		fprintf(stderr, "memtrack-report: '");
 		mt_printable_write(stderr, path);
-		fprintf(stderr, "' is incomplete, after %" PRIu64 " of %" PRIu64 " bytes: %s; "
-				"reporting what is there\n",
+		fprintf(stderr,
+			"' is incomplete, after %" PRIu64 " of %" PRIu64 " bytes: %s; "
+			"reporting what is there\n",
 			run->result.good_bytes, run->result.file_bytes,
 			run->result.problem[0] ? run->result.problem : "it has no end");
 	} else if (run->footer.events != run->replay.events) {

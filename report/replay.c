@@ -100,8 +100,7 @@ int mt_replay_process(struct mt_replay *replay, uint32_t id)
 	return ret < 0 ? ret : 0;
 }
 
-static struct mt_block *held_block(struct mt_replay *replay,
-				   const struct mt_replay_thread *thread,
+static struct mt_block *held_block(struct mt_replay *replay, const struct mt_replay_thread *thread,
 				   const struct mt_open_realloc *open)
 {
 	return mt_block_find(&replay->processes[thread->process].live, open->address);
@@ -179,8 +178,7 @@ static void let_go(struct mt_replay *replay, struct mt_block *block)
 	if (!block->pending)
 		return;
 	for (uint32_t i = 0; i < thread->open_len; i++)
-		if (thread->open[i].address == block->address &&
-		    thread->open[i].state == OPEN_HELD)
+		if (thread->open[i].address == block->address && thread->open[i].state == OPEN_HELD)
 			thread->open[i].state = OPEN_GONE;
 	block->pending = 0;
 }
@@ -360,8 +358,8 @@ static int begin_realloc(struct mt_replay *replay, const struct mt_event *event)
 			(MT_REPLAY_OPEN_MAX - 1) * sizeof(thread->open[0]));
 		thread->open_len--;
 	}
-	thread->open[thread->open_len++] =
-		(struct mt_open_realloc){ .address = event->address, .state = state };
+	thread->open[thread->open_len++] = (struct mt_open_realloc){ .address = event->address,
+								     .state = state };
 	return 0;
 }
 

@@ -15,14 +15,10 @@
 #include "wire/functions.h"
 
 static const char *const stop_names[] = {
-	[MT_STOP_NONE] = "none",
-	[MT_STOP_END] = "end",
-	[MT_STOP_TRUNCATED] = "truncated",
-	[MT_STOP_NO_CFI] = "no-cfi",
-	[MT_STOP_NO_MODULE] = "no-module",
-	[MT_STOP_BAD] = "bad",
-	[MT_STOP_DEPTH] = "depth",
-	[MT_STOP_BOOTSTRAP] = "bootstrap",
+	[MT_STOP_NONE] = "none",	   [MT_STOP_END] = "end",
+	[MT_STOP_TRUNCATED] = "truncated", [MT_STOP_NO_CFI] = "no-cfi",
+	[MT_STOP_NO_MODULE] = "no-module", [MT_STOP_BAD] = "bad",
+	[MT_STOP_DEPTH] = "depth",	   [MT_STOP_BOOTSTRAP] = "bootstrap",
 	[MT_STOP_LOST] = "lost",
 };
 
@@ -312,8 +308,8 @@ uint64_t mt_run_since_start(const struct mt_run *run, uint64_t time_ns)
 
 uint64_t mt_run_duration_ns(const struct mt_run *run)
 {
-	return mt_run_since_start(run, run->result.complete ? run->footer.end_ns :
-							      run->replay.last_ns);
+	return mt_run_since_start(run,
+				  run->result.complete ? run->footer.end_ns : run->replay.last_ns);
 }
 
 uint64_t mt_run_unresolved(const struct mt_run *run)

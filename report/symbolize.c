@@ -149,9 +149,9 @@ static Dwfl_Module *find_file(struct module *module, const struct mt_run_module 
 	if (fd >= 0)
 		reported = report_file(module, recorded, fd);
 	else
-		module->problem = fd == -ENOENT	 ? "is not there any more" :
-				  fd == -ENOEXEC ? "is not a regular file" :
-						   "can not be read";
+		module->problem = fd == -ENOENT	   ? "is not there any more"
+				  : fd == -ENOEXEC ? "is not a regular file"
+						   : "can not be read";
 	if (reported)
 		return reported;
 	problem = module->problem;
@@ -181,8 +181,8 @@ static int open_module(struct module *module, const struct mt_run_module *record
 	module->dwarf = dwfl_module_getdwarf(reported, &module->dwarf_bias);
 	if (module->dwarf)
 		return mt_scopes_new(module->dwarf, &module->scopes);
-	module->problem = mt_symbols_count(module->symbols) ? "has no debug information" :
-							      "has no symbols";
+	module->problem = mt_symbols_count(module->symbols) ? "has no debug information"
+							    : "has no symbols";
 	return 0;
 }
 

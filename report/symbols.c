@@ -79,8 +79,7 @@ static int add_symbol(struct mt_symbols *symbols, Dwfl_Module *module, int index
 	GElf_Addr value;
 	GElf_Sym sym;
 	Elf *elf;
-	const char *name =
-		dwfl_module_getsym_info(module, index, &sym, &value, &shndx, &elf, NULL);
+	const char *name = dwfl_module_getsym_info(module, index, &sym, &value, &shndx, &elf, NULL);
 	int type, err;
 
 	if (!name || !name[0] || shndx == SHN_UNDEF || shndx == SHN_ABS || shndx == SHN_COMMON)

@@ -82,8 +82,10 @@ static const char *plural(uint64_t n)
 static void put_command(const struct mt_run *run, FILE *out)
 {
 	for (size_t i = 0; i < run->argc; i++) {
-		const char *quote =
-			!run->argv[i][0] || strpbrk(run->argv[i], " \t\n'\"\\$&;|<>()*?`#") ? "'" : "";
+		const char *quote = !run->argv[i][0] ||
+						    strpbrk(run->argv[i], " \t\n'\"\\$&;|<>()*?`#")
+					    ? "'"
+					    : "";
 
 		fprintf(out, "%s%s", i ? " " : "", quote);
 		mt_printable_write(out, run->argv[i]);
@@ -105,9 +107,9 @@ static void put_recorded(const struct mt_run *run, FILE *out)
 	fprintf(out, " on ");
 	mt_printable_write(out, run->machine);
 	fprintf(out, ", %s capture\n",
-		run->capture == MT_CAPTURE_EBPF	  ? "eBPF" :
-		run->capture == MT_CAPTURE_INLINE ? "inline" :
-						    "unknown");
+		run->capture == MT_CAPTURE_EBPF	    ? "eBPF"
+		: run->capture == MT_CAPTURE_INLINE ? "inline"
+						    : "unknown");
 }
 
 static void put_ending(const struct mt_run *run, FILE *out)
@@ -383,8 +385,7 @@ static void put_processes(const struct mt_run *run, FILE *out)
 		const struct mt_replay_process *replayed = &run->replay.processes[i];
 		const struct mt_figures *figures = &replayed->figures;
 		/* The parent's is a smaller id, and 0, which is nobody, has no pid. */
-		uint32_t parent =
-			process->parent < i ? run->processes[process->parent].tgid : 0;
+		uint32_t parent = process->parent < i ? run->processes[process->parent].tgid : 0;
 
 		fprintf(out, "%10" PRIu32 " %10" PRIu32 " %15s %15s %19s %15s %15s  ",
 			process->tgid, parent, number(figures->allocations).text,

@@ -22,8 +22,9 @@ static int put_header(void *ctx, const struct mt_header *header)
 {
 	FILE *file = ctx;
 
-	fprintf(file, "header start=%" PRIu64 " wall=%" PRIu64 " capture=%" PRIu32 " budget=%" PRIu32,
-	       header->start_ns, header->wall_ns, header->capture, header->budget_bytes);
+	fprintf(file,
+		"header start=%" PRIu64 " wall=%" PRIu64 " capture=%" PRIu32 " budget=%" PRIu32,
+		header->start_ns, header->wall_ns, header->capture, header->budget_bytes);
 	put_text(file, "machine", header->machine);
 	put_text(file, "program", header->program);
 	for (const char *const *arg = header->argv; *arg; arg++)
@@ -62,9 +63,10 @@ static int put_process(void *ctx, const struct mt_process *process)
 {
 	FILE *file = ctx;
 
-	fprintf(file, "process id=%" PRIu32 " parent=%" PRIu32 " tgid=%" PRIu32 " how=%" PRIu32
-	       " start=%" PRIu64,
-	       process->id, process->parent, process->tgid, process->how, process->start_ns);
+	fprintf(file,
+		"process id=%" PRIu32 " parent=%" PRIu32 " tgid=%" PRIu32 " how=%" PRIu32
+		" start=%" PRIu64,
+		process->id, process->parent, process->tgid, process->how, process->start_ns);
 	put_text(file, "exe", process->exe);
 	put_text(file, "name", process->name);
 	putc('\n', file);
@@ -76,7 +78,7 @@ static int put_process_end(void *ctx, const struct mt_process_end *end)
 	FILE *file = ctx;
 
 	fprintf(file, "process-end id=%" PRIu32 " end=%" PRIu64 " status=%" PRId32 "\n", end->id,
-	       end->end_ns, end->status);
+		end->end_ns, end->status);
 	return 0;
 }
 
@@ -85,7 +87,7 @@ static int put_thread(void *ctx, const struct mt_thread_info *thread)
 	FILE *file = ctx;
 
 	fprintf(file, "thread id=%" PRIu32 " process=%" PRIu32 " tid=%" PRIu32 " start=%" PRIu64,
-	       thread->id, thread->process, thread->tid, thread->start_ns);
+		thread->id, thread->process, thread->tid, thread->start_ns);
 	put_text(file, "name", thread->name);
 	putc('\n', file);
 	return 0;
@@ -114,10 +116,11 @@ static int put_event(void *ctx, const struct mt_event *event)
 	};
 	FILE *file = ctx;
 
-	fprintf(file, "%s time=%" PRIu64 " thread=%" PRIu32 " node=%" PRIu32 " address=0x%" PRIx64
-	       " size=%" PRIu64 " function=%d\n",
-	       kinds[event->type], event->time_ns, event->thread, event->node, event->address,
-	       event->size, event->function);
+	fprintf(file,
+		"%s time=%" PRIu64 " thread=%" PRIu32 " node=%" PRIu32 " address=0x%" PRIx64
+		" size=%" PRIu64 " function=%d\n",
+		kinds[event->type], event->time_ns, event->thread, event->node, event->address,
+		event->size, event->function);
 	return 0;
 }
 
@@ -125,10 +128,11 @@ static int put_footer(void *ctx, const struct mt_footer *footer)
 {
 	FILE *file = ctx;
 
-	fprintf(file, "footer end=%" PRIu64 " status=%" PRId32 " events=%" PRIu64 " lost_events=%" PRIu64
-	       " lost_stacks=%" PRIu64 "\n",
-	       footer->end_ns, footer->status, footer->events, footer->lost_events,
-	       footer->lost_stacks);
+	fprintf(file,
+		"footer end=%" PRIu64 " status=%" PRId32 " events=%" PRIu64 " lost_events=%" PRIu64
+		" lost_stacks=%" PRIu64 "\n",
+		footer->end_ns, footer->status, footer->events, footer->lost_events,
+		footer->lost_stacks);
 	return 0;
 }
 

@@ -60,8 +60,8 @@ static int size_maps(struct bpf_object *object, __u32 budget_bytes)
 	if (!references || !scratches || !knob)
 		return -ENOENT;
 	*knob = budget_bytes;
-	return bpf_map__set_value_size(references, MT_WORDS_OFFSET + budget_bytes) ?:
-		       bpf_map__set_value_size(scratches, (__u32)mt_scratch_bytes(budget_bytes));
+	return bpf_map__set_value_size(references, MT_WORDS_OFFSET + budget_bytes)
+		       ?: bpf_map__set_value_size(scratches, (__u32)mt_scratch_bytes(budget_bytes));
 }
 
 /* The greatest number in the log's line "stack depth A+B+C..."; -1 without one. */
@@ -95,7 +95,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: budget OBJECT BUDGET_BYTES\n");
 		return 1;
 	}
-	bpf_object__for_each_program(program, object) {
+	bpf_object__for_each_program (program, object) {
 		if (i == PROGRAMS_MAX)
 			return 1;
 		bpf_program__set_log_level(program, LOG_STATISTICS);
@@ -107,7 +107,7 @@ int main(int argc, char **argv)
 		return err == -EPERM ? 77 : 1;
 	}
 	i = 0;
-	bpf_object__for_each_program(program, object) {
+	bpf_object__for_each_program (program, object) {
 		struct bpf_prog_info info = { 0 };
 		__u32 len = sizeof(info);
 

@@ -21,7 +21,8 @@ int main(void)
 		return 1;
 	if (r == 0 && !result.problem[0])
 		return 0;
-	fprintf(stderr, "dump_artifact: %s at byte %" PRIu64 " of %" PRIu64 " (version %" PRIu32 ")\n",
+	fprintf(stderr,
+		"dump_artifact: %s at byte %" PRIu64 " of %" PRIu64 " (version %" PRIu32 ")\n",
 		result.problem[0] ? result.problem : strerror(-r), result.good_bytes,
 		result.file_bytes, result.version);
 	return 1;

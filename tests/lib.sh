@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # lib.sh - what every *.test sources: a directory of its own to work in, and TAP
 #
-# Set by make: srcdir (the source, which may be read-only), builddir, CC, BPF_CC, NM.
+# Set by make: srcdir (the source, which may be read-only), builddir, CC, CXX, BPF_CC, NM.
 # A script exits with 0 however its cases went: the "not ok" lines are the result.
 
 set -u

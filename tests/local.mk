@@ -27,11 +27,11 @@ test_cppflags = $(LIBBPF_CFLAGS) $(LIBELF_CFLAGS) $(LIBDW_CFLAGS) $(ZSTD_CFLAGS)
 AM_TESTS_ENVIRONMENT =					\
 	srcdir='$(abs_top_srcdir)';			\
 	builddir='$(abs_top_builddir)';			\
-	CC='$(CC)'; BPF_CC='$(BPF_CC)';			\
+	CC='$(CC)'; CXX='$(CXX)'; BPF_CC='$(BPF_CC)';	\
 	HOST_CPPFLAGS='$(CPPFLAGS) $(test_cppflags)';	\
 	BPF_CPPFLAGS='$(BPF_CPPFLAGS)'; NM='$(NM)';	\
 	TEST_SECONDS='$(TEST_SECONDS)';			\
-	export srcdir builddir CC BPF_CC HOST_CPPFLAGS BPF_CPPFLAGS NM TEST_SECONDS;
+	export srcdir builddir CC CXX BPF_CC HOST_CPPFLAGS BPF_CPPFLAGS NM TEST_SECONDS;
 
 ## .DELETE_ON_ERROR would take the log of a failed run away.
 .PRECIOUS: $(TEST_SUITE_LOG)
@@ -41,8 +41,10 @@ include $(top_srcdir)/tests/fuzz/local.mk
 include $(top_srcdir)/tests/integration/local.mk
 
 test_scripts +=			\
+	%D%/budget.test		\
 	%D%/exports.test	\
 	%D%/headers.test	\
+	%D%/report.test		\
 	%D%/style.test
 
 check_PROGRAMS += $(unit_tests)
@@ -52,10 +54,16 @@ check_PROGRAMS += %D%/bpf_works
 %C%_bpf_works_SOURCES = %D%/bpf_works.c
 %C%_bpf_works_CFLAGS  = $(MT_WARN_CFLAGS) $(MT_SAN_CFLAGS) $(LIBBPF_CFLAGS)
 %C%_bpf_works_LDADD   = $(LIBBPF_LIBS)
+
+## What the verifier thinks of the programs, against budget.tab.
+check_PROGRAMS += %D%/budget
+%C%_budget_SOURCES = %D%/budget.c
+%C%_budget_CFLAGS  = $(MT_WARN_CFLAGS) $(MT_SAN_CFLAGS) $(LIBBPF_CFLAGS)
+%C%_budget_LDADD   = $(LIBBPF_LIBS)
 endif
 
 TESTS += $(unit_tests) $(test_scripts)
-EXTRA_DIST += $(test_scripts) %D%/lib.sh %D%/run-program.sh
+EXTRA_DIST += $(test_scripts) %D%/budget.tab %D%/lib.sh %D%/run-program.sh
 
 ## Text to artifact and back, for tests that need a file; and files in memory.
 check_LIBRARIES += %D%/libsample.a

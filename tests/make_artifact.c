@@ -119,8 +119,8 @@ static char *text_of(const struct line *line, const char *key)
 static uint64_t number(const char *text)
 {
 	char *end;
-	uint64_t value = text[0] == '-' ? (uint64_t)strtoll(text, &end, 0) :
-					  strtoull(text, &end, 0);
+	uint64_t value = text[0] == '-' ? (uint64_t)strtoll(text, &end, 0)
+					: strtoull(text, &end, 0);
 
 	if (*end)
 		die("not a number: %s", text);
@@ -272,9 +272,9 @@ static void make_event(struct maker *maker, const struct line *line, uint8_t typ
 		.thread = (uint32_t)number_of(line, "thread", maker->last.thread),
 		.node = (uint32_t)number_of(line, "node", 0),
 		.type = type,
-		.function = function_of(line, type == MT_EVENT_ALLOC ? 1 :
-					      type == MT_EVENT_FREE  ? 10 :
-								       3),
+		.function = function_of(line, type == MT_EVENT_ALLOC  ? 1
+					      : type == MT_EVENT_FREE ? 10
+								      : 3),
 	};
 
 	maker->last = event;
@@ -309,16 +309,23 @@ static void make_raw(struct maker *maker, const struct line *line)
 	fflush(stdout);
 }
 
+/* clang-format off */
 static const struct {
 	const char *kind;
 	void (*make)(struct maker *maker, const struct line *line);
 } makers[] = {
-	{ "header", make_header },     { "module", make_module },
-	{ "node", make_node },	       { "process", make_process },
-	{ "process-end", make_process_end }, { "thread", make_thread },
-	{ "not-tracked", make_not_tracked }, { "flush", make_flush },
-	{ "raw", make_raw },	       { "footer", make_footer },
+	{ "header", make_header },
+	{ "module", make_module },
+	{ "node", make_node },
+	{ "process", make_process },
+	{ "process-end", make_process_end },
+	{ "thread", make_thread },
+	{ "not-tracked", make_not_tracked },
+	{ "flush", make_flush },
+	{ "raw", make_raw },
+	{ "footer", make_footer },
 };
+/* clang-format on */
 
 static const char *const event_kinds[_MT_EVENT_MAX] = {
 	[MT_EVENT_ALLOC] = "alloc",

@@ -11,7 +11,12 @@
 #include <execinfo.h>
 #include <link.h>
 
+/* A clone for what is constant in a call would have another name. */
+#ifdef __clang__
 #define NOINLINE __attribute__((noinline))
+#else
+#define NOINLINE __attribute__((noinline, noipa))
+#endif
 #define INLINE inline __attribute__((always_inline))
 
 /* What follows a call, so that it is none at its function's end. */
@@ -49,7 +54,8 @@ NOINLINE static void print_chain()
 
 		if (address < bounds.start || address >= bounds.end)
 			break;
-		printf("%s%lx", i > 1 ? " " : "", static_cast<unsigned long>(address - bounds.bias));
+		printf("%s%lx", i > 1 ? " " : "",
+		       static_cast<unsigned long>(address - bounds.bias));
 	}
 	putchar('\n');
 	STAY();
@@ -74,12 +80,12 @@ template <typename T> struct Shelf {
 	}
 };
 
-static INLINE void stock(Shelf<long> &shelf)
+INLINE void stock(Shelf<long> &shelf)
 {
 	shelf.grow(3, "more"); /* in stock */
 	STAY();
 }
-}
+} // namespace shop
 
 extern "C" {
 /* A C name, with two calls inlined into one another. */

@@ -109,15 +109,17 @@ struct sample {
 };
 
 /* Writes a record, and its text: they must agree on what there is. */
-#define PUT(sample, kind, ...)                                                       \
-	do {                                                                         \
-		must(mt_writer_##kind((sample)->writer, &(__VA_ARGS__)) == 0);       \
-		must(mt_artifact_text.kind((sample)->text, &(__VA_ARGS__)) == 0);    \
+#define PUT(sample, kind, ...)                                                    \
+	do {                                                                      \
+		must(mt_writer_##kind((sample)->writer, &(__VA_ARGS__)) == 0);    \
+		must(mt_artifact_text.kind((sample)->text, &(__VA_ARGS__)) == 0); \
 	} while (0)
 
-static const uint64_t edges[] = { 0,	      1,	     127,	     128,	   255,
-				  256,	      65535,	     65536,	     UINT32_MAX,   1ULL << 32,
-				  1ULL << 62, INT64_MAX,     1ULL << 63,     UINT64_MAX - 1, UINT64_MAX };
+static const uint64_t edges[] = {
+	0,	   1,	       127,	   128,	       255,	  256,	      65535,
+	65536,	   UINT32_MAX, 1ULL << 32, 1ULL << 62, INT64_MAX, 1ULL << 63, UINT64_MAX - 1,
+	UINT64_MAX
+};
 
 #define N_EDGES (sizeof(edges) / sizeof(edges[0]))
 

@@ -25,7 +25,7 @@ struct stack_player {
 	uint64_t *words; /* PLAYER_BYTES, the last before an unreadable page */
 	uint64_t state;	 /* of the random numbers */
 	uint64_t budget_bytes;
-	uint64_t bound;	 /* the stack's end */
+	uint64_t bound; /* the stack's end */
 	uint64_t start, end;
 	uint32_t epoch;
 };
@@ -130,8 +130,8 @@ static inline void player_step(struct stack_player *player)
 		uint64_t span = player->end - player->start;
 
 		at = player->start + (at - player->start + player_random(player) % 512) % span;
-		*player_word(player, at & ~7ULL) =
-			player_random(player) % 3 ? player_random(player) : 0;
+		*player_word(player, at & ~7ULL) = player_random(player) % 3 ? player_random(player)
+									     : 0;
 	}
 }
 

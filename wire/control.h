@@ -67,12 +67,12 @@ struct mt_control {
 
 	/* Counters of loss and trouble; fetch-and-add by whoever it happens to.  The
 	 * collector adds them up at the end of the run; each that is not 0 is said. */
-	__u64 lost_events;     /* appends given up (the collector was gone) */
-	__u64 lost_stacks;     /* events that were sent without their stack */
-	__u64 refused_probes;  /* BPF: wrong owner, cookie or window */
-	__u64 busy_probes;     /* BPF: two threads met in one slot */
-	__u64 full_probes;     /* BPF: the stack ring had no room; the shim probes again */
-	__u64 faulted_probes;  /* BPF: a stack page could not be read */
+	__u64 lost_events;	/* appends given up (the collector was gone) */
+	__u64 lost_stacks;	/* events that were sent without their stack */
+	__u64 refused_probes;	/* BPF: wrong owner, cookie or window */
+	__u64 busy_probes;	/* BPF: two threads met in one slot */
+	__u64 full_probes;	/* BPF: the stack ring had no room; the shim probes again */
+	__u64 faulted_probes;	/* BPF: a stack page could not be read */
 	__u64 unserved_threads; /* threads that found no slot */
 	__u64 lost_lives;	/* BPF: records of wire/life.h that found their ring full */
 	__u64 lost_members;	/* BPF: processes of the tree that the kernel did not note */

@@ -40,8 +40,8 @@ struct mt_life_exec {
 
 struct mt_life_exit {
 	struct mt_life_head head;
-	__u32 exit_code; /* as wait(2) gives it: status << 8 | signal */
-	__u32 group_dead; /* 1: no thread of the process is left */
+	__u32 exit_code;	       /* as wait(2) gives it: status << 8 | signal */
+	__u32 group_dead;	       /* 1: no thread of the process is left */
 	__u8 comm[MT_LIFE_COMM_BYTES]; /* the thread's last name */
 };
 

@@ -66,7 +66,7 @@ struct mt_reference {
 	__u64 sum;    /* of the groups' parts of the digest, wire/digest.h */
 	__u64 start;  /* of that window */
 	__u64 end;
-	__u32 epoch;	  /* of the process's mappings, as the shim counts its dlclose()s */
+	__u32 epoch;	  /* of the process's mappings; apart from that of any other process */
 	__u32 generation; /* claims of the slot */
 	__u32 owner_tid;  /* as the kernel counts, root PID namespace; 0 in a memfd */
 	__u32 owner_tgid;
@@ -82,15 +82,22 @@ struct mt_reference {
 };
 
 #define MT_RANGE(lo, hi) ((__u16)((lo) | (hi) << 8))
-#define MT_RANGE_LO(range) ((range) & 0xff)
+#define MT_RANGE_LO(range) ((__u8)(range))
 #define MT_RANGE_HI(range) ((range) >> 8)
 
 _Static_assert(sizeof(struct mt_reference) == MT_PAGE_BYTES, "struct mt_reference changed size");
 
 /*
- * The probe.  mt_probe (preload/probe.S) is a function of its own, in a section of its own
- * called "mt_probe" so that the collector finds its file offset in a stripped file; it
- * begins with a 5-byte nop.  Arguments, in registers that BPF reads:
+ * The probe is a function of its own (preload/probe.S), in a section of its own called
+ * "mt_probe" so that the collector finds its file offset in a stripped file.
+ *
+ *   at 0                    begins with a 5-byte nop, which Linux 6.18 makes a call to a page
+ *                           that it maps.  A fork's child has the call but, in 6.18, not the
+ *                           page, and dies there unless it has renewed its text first.
+ *   at MT_PROBE_SITE_BYTES  a second one, if the section is that long: begins with a 1-byte
+ *                           nop, which stays a trap in everyone.
+ *
+ * Arguments, in registers that BPF reads:
  *
  *   rdi  slot | (u64)epoch << 32
  *   rsi  seq field of the reference as the shim read it before it compared; or
@@ -103,3 +110,4 @@ _Static_assert(sizeof(struct mt_reference) == MT_PAGE_BYTES, "struct mt_referenc
  */
 #define MT_PROBE_REGISTER (~0ULL)
 #define MT_PROBE_SECTION "mt_probe"
+#define MT_PROBE_SITE_BYTES 64

@@ -109,8 +109,9 @@ static inline __u64 mt_chunk_offset(__u64 chunk, __u64 ring_bytes)
  *   THREAD         a thread claimed this ring, all cells from here are its own;
  *                  kind: MT_CAPTURE_* of the slot; half: ring generation, counted by the
  *                  claims of the slot; word: seq at the claim;
- *                  w[1]: number of its process; w[2]: tid << 32 | pid, as the target sees
- *                  them; comes before the PROCESS cell
+ *                  w[1]: number of its process; w[2]: tid << 32 | tgid, of the root PID
+ *                  namespace where BPF captures, else as the target sees them; comes
+ *                  before the PROCESS cell
  *   PIECE          24 bytes, w[], of a record that does not fit in a cell; kind:
  *                  MT_RECORD_*; half: its index from 0; word: id << 16 | pieces, with the
  *                  id counting up in each ring.  Pieces of records whose captures

@@ -252,8 +252,7 @@ static inline __attribute__((always_inline)) void mt_scratch_finish(struct mt_sc
 	struct mt_stack_record *record = &scratch->record;
 
 	record->len = sizeof(*record) + scratch->n_out * 8;
-	record->digest =
-		mt_digest_finish(record->start, record->end, record->epoch, scratch->sum);
+	record->digest = mt_digest_finish(record->start, record->end, record->epoch, scratch->sum);
 }
 
 /*

@@ -38,9 +38,12 @@
  */
 typedef __u64 (*mt_groups_differ_fn)(const __u64 *live, const __u64 *kept, __u64 groups);
 
+/* A word of the stack, whatever type it has for whom it belongs to. */
+typedef __u64 __attribute__((may_alias)) mt_any_word;
+
 static inline __u64 mt_live_word(const __u64 *at)
 {
-	return *(const volatile __u64 *)at;
+	return *(const volatile mt_any_word *)at;
 }
 
 /* The portable mt_groups_differ_fn. */
@@ -146,9 +149,9 @@ static inline __u64 mt_digest_window(const struct mt_reference *reference, const
 
 		r = at / MT_GROUP_BYTES & (groups - 1);
 		if (at < end)
-			range = at >= start && end - at >= MT_GROUP_BYTES ?
-					MT_RANGE_FULL :
-					mt_group_range(start, end, r, groups);
+			range = at >= start && end - at >= MT_GROUP_BYTES
+					? MT_RANGE_FULL
+					: mt_group_range(start, end, r, groups);
 		old_range = known ? reference->range[r] : 0;
 		if (range == old_range && !(mask[r / 64] >> (r & 63) & 1))
 			continue;
@@ -171,8 +174,8 @@ static inline int mt_dictionary_has(const __u64 *dictionary, __u64 digest)
  * another seq by now, all groups are encoded.  Nothing but the scratch moves.
  */
 static inline __u32 mt_encode_window(const struct mt_reference *reference, const __u64 *words,
-				     struct mt_scratch *scratch, __u32 slot, __u64 seq,
-				     __u64 start, __u64 end, __u32 epoch, const __u64 mask[2],
+				     struct mt_scratch *scratch, __u32 slot, __u64 seq, __u64 start,
+				     __u64 end, __u32 epoch, const __u64 mask[2],
 				     __u64 budget_bytes, __u64 time_ns)
 {
 	__u32 groups = budget_bytes / MT_GROUP_BYTES, r, i;
@@ -207,8 +210,8 @@ static inline __u32 mt_encode_window(const struct mt_reference *reference, const
 }
 
 /* The record is on the ring: moves the reference, and enters its digest in the dictionary. */
-static inline void mt_commit_window(struct mt_reference *reference, __u64 *dictionary,
-				    __u64 *words, struct mt_scratch *scratch, __u64 budget_bytes)
+static inline void mt_commit_window(struct mt_reference *reference, __u64 *dictionary, __u64 *words,
+				    struct mt_scratch *scratch, __u64 budget_bytes)
 {
 	__u32 groups = budget_bytes / MT_GROUP_BYTES, r;
 
@@ -217,8 +220,8 @@ static inline void mt_commit_window(struct mt_reference *reference, __u64 *dicti
 		if (scratch->touched[r / 64] >> (r & 63) & 1)
 			mt_scratch_commit_group(scratch, reference, words + r * MT_GROUP_WORDS,
 						mt_scratch_out(scratch) + scratch->cursor, r);
-	*(volatile __u64 *)&dictionary[scratch->record.digest % MT_DICTIONARY] =
-		scratch->record.digest;
+	*(volatile __u64 *)&dictionary[scratch->record.digest % MT_DICTIONARY] = scratch->record
+											 .digest;
 	mt_reference_move_end(reference, scratch);
 }
 

@@ -6,7 +6,10 @@
 
 fuzz_cflags = $(MT_WARN_CFLAGS) $(MT_SAN_CFLAGS) $(ZSTD_CFLAGS)
 
-fuzz_targets = %D%/fuzz_reader
+fuzz_targets = %D%/fuzz_cfi %D%/fuzz_reader
+%C%_fuzz_cfi_SOURCES = %D%/fuzz_cfi.c %D%/fuzz.h $(cfi_bytes)
+%C%_fuzz_cfi_CFLAGS  = $(fuzz_cflags)
+%C%_fuzz_cfi_LDADD   = collector/libcollector.a $(LIBELF_LIBS) $(ZSTD_LIBS) $(MT_FUZZ_LIBS)
 %C%_fuzz_reader_SOURCES = %D%/fuzz_reader.c %D%/fuzz.h
 %C%_fuzz_reader_CFLAGS  = $(fuzz_cflags)
 %C%_fuzz_reader_LDADD   = $(sample_libs) $(MT_FUZZ_LIBS)
@@ -14,6 +17,7 @@ fuzz_targets = %D%/fuzz_reader
 if FUZZING_ENGINE
 check_PROGRAMS += $(fuzz_targets)
 else
+%C%_fuzz_cfi_SOURCES += %D%/replay.c
 %C%_fuzz_reader_SOURCES += %D%/replay.c
 unit_tests += $(fuzz_targets)
 endif

@@ -28,7 +28,7 @@
 
 #define COOKIE 0x1122334455667788ULL
 #define SLOT 7
-#define LIVES_MAX 64
+#define LIVES_MAX 120
 
 /* Records that decode with every word right, one after the other. */
 #define CHURN 8000
@@ -185,14 +185,15 @@ START_TEST(churn)
 			mask[0] = mask[1] = 0;
 		}
 		probe_fast(SLOT | (uint64_t)player.epoch << 32, seq, mask[0], player.start,
-			      player.end, COOKIE, mask[1]);
+			   player.end, COOKIE, mask[1]);
 		ck_assert_uint_eq(*(volatile uint32_t *)&reference->status, MT_PROBE_SENT);
 		check_sent();
 		ck_assert_uint_eq(last.digest, digest);
 		ck_assert(mt_dictionary_has(dictionary(), digest));
 	}
 	ck_assert_uint_gt(known, 0);
-	printf("# %u KiB: %lu records of %lu bytes on average, no mismatch, %lu KiB in the kernel\n",
+	printf("# %u KiB: %lu records of %lu bytes on average, no mismatch, %lu KiB in the "
+	       "kernel\n",
 	       runs[_i].budget_bytes / 1024, n_records, record_bytes / n_records,
 	       mt_probes_kernel_bytes(probes) / 1024);
 	ck_assert_uint_eq(control->refused_probes, 0);
@@ -241,7 +242,9 @@ END_TEST
 START_TEST(full_ring)
 {
 	const struct mt_probes_config config = {
-		.cookie = COOKIE, .budget_bytes = 8192, .stacks_bytes = 65536,
+		.cookie = COOKIE,
+		.budget_bytes = 8192,
+		.stacks_bytes = 65536,
 	};
 	uint64_t seq = 0, digest = 0, n = 0, before;
 
@@ -441,8 +444,8 @@ END_TEST
 
 /*
  * A fork's child has its parent's text, in which the kernel (6.18) has made the nop of the
- * fast site a call; but what is called is not copied.  The safe site is a nop that the kernel
- * leaves a trap, whoever has used it before.
+ * fast site a call; but what is called is not copied.  The safe site is a nop that stays a
+ * trap, whoever has used it before.
  */
 START_TEST(fork_child_has_the_safe_site)
 {
@@ -529,7 +532,10 @@ static void *wait_for_stacks(void *ret)
 START_TEST(amount_wakes)
 {
 	const struct mt_probes_config config = {
-		.cookie = COOKIE, .budget_bytes = 8192, .stacks_bytes = 65536, .wakeup_bytes = 4096,
+		.cookie = COOKIE,
+		.budget_bytes = 8192,
+		.stacks_bytes = 65536,
+		.wakeup_bytes = 4096,
 	};
 	pthread_t thread;
 	int woken = 0;
@@ -605,7 +611,6 @@ START_TEST(lives_of_members)
 	ck_assert_int_eq(waitpid(child, &status, 0), child);
 	ck_assert_int_eq(status, 0);
 	ck_assert_int_eq(mt_probes_drain(probes, on_stack, on_life, NULL), 0);
-	for (unsigned i=0;i<n_lives;i++) {fprintf(stderr,"LIFE %u tgid %u tid %u code %x\n", lives[i].head.type, lives[i].head.tgid, lives[i].head.tid,lives[i].exit.exit_code);}
 	ck_assert_uint_eq(n_lives, 4);
 	for (unsigned i = 0; i < n_lives; i++) {
 		ck_assert_uint_eq(lives[i].head.tgid, (uint32_t)child);
@@ -653,7 +658,9 @@ END_TEST
 START_TEST(life_ring_overflows_loudly)
 {
 	const struct mt_probes_config config = {
-		.cookie = COOKIE, .budget_bytes = 8192, .life_bytes = 4096,
+		.cookie = COOKIE,
+		.budget_bytes = 8192,
+		.life_bytes = 4096,
 	};
 
 	open_run(&config);

@@ -127,10 +127,15 @@ def chains(row, result, capture):
 
 
 def named_chains(row, capture):
-    """{names of the functions, innermost first, and the stop: allocations}"""
+    """{names of the functions, innermost first, and the stop: allocations}
+
+    Where a chain is cut follows from the stack's place in its page: only its beginning is
+    compared."""
     sums = collections.Counter()
     for entry in tracked.allocation_chains(row.artifact(capture)):
         names = [tracked.short_name(frame) for frame in entry["chain"]]
+        if entry["stop"] == "truncated":
+            names = names[:1]
         sums[" < ".join(names) + ": " + entry["stop"]] += entry["count"]
     return sums
 

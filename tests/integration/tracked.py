@@ -67,6 +67,8 @@ def missing(capture):
     """Why this capture can not be tested here, or None."""
     if capture != "ebpf":
         return None
+    if not os.path.exists(f"{BUILD}/tests/bpf_works"):
+        return "no BPF: built without"
     works = run([f"{BUILD}/tests/bpf_works"])
     return None if works.status == 0 else "no BPF: " + works.out.decode().strip()
 

@@ -36,3 +36,95 @@ unit_tests += %D%/test_artifact %D%/test_columns %D%/test_infos %D%/test_unpack 
 %C%_test_writer_SOURCES   = %D%/test_writer.c
 %C%_test_writer_CFLAGS    = $(unit_cflags)
 %C%_test_writer_LDADD     = $(sample_libs) $(CHECK_LIBS)
+
+unit_tests += %D%/test_decode %D%/test_digest %D%/test_stack_delta
+%C%_test_decode_SOURCES      = %D%/test_decode.c tests/inline_slot.h tests/stack_player.h
+%C%_test_decode_CFLAGS       = $(unit_cflags) $(XXHASH_CFLAGS)
+%C%_test_decode_LDADD        = collector/libcollector.a $(XXHASH_LIBS) $(CHECK_LIBS)
+%C%_test_digest_SOURCES      = %D%/test_digest.c
+%C%_test_digest_CFLAGS       = $(unit_cflags) $(XXHASH_CFLAGS)
+%C%_test_digest_LDADD        = $(XXHASH_LIBS) $(CHECK_LIBS)
+%C%_test_stack_delta_SOURCES = %D%/test_stack_delta.c tests/inline_slot.h tests/stack_player.h
+%C%_test_stack_delta_CFLAGS  = $(unit_cflags)
+%C%_test_stack_delta_LDADD   = collector/libcollector.a $(XXHASH_LIBS) $(CHECK_LIBS)
+
+## The shim's code, but not its flags: here it may be sanitized.
+unit_tests += %D%/test_ring_append
+%C%_test_ring_append_SOURCES = %D%/test_ring_append.c preload/ring.c
+%C%_test_ring_append_CFLAGS  = $(unit_cflags)
+%C%_test_ring_append_LDADD   = $(CHECK_LIBS)
+
+unit_tests += %D%/test_block_table %D%/test_demangle %D%/test_json_writer %D%/test_rank	\
+	%D%/test_replay
+%C%_test_block_table_SOURCES = %D%/test_block_table.c
+%C%_test_block_table_CFLAGS  = $(unit_cflags)
+%C%_test_block_table_LDADD   = report/libreport.a $(CHECK_LIBS)
+%C%_test_demangle_SOURCES    = %D%/test_demangle.c
+%C%_test_demangle_CFLAGS     = $(unit_cflags)
+%C%_test_demangle_LDADD      = report/libreport.a $(IBERTY_LIBS) $(CHECK_LIBS)
+%C%_test_json_writer_SOURCES = %D%/test_json_writer.c
+%C%_test_json_writer_CFLAGS  = $(unit_cflags)
+%C%_test_json_writer_LDADD   = report/libreport.a $(CHECK_LIBS)
+%C%_test_rank_SOURCES        = %D%/test_rank.c
+%C%_test_rank_CFLAGS         = $(unit_cflags)
+%C%_test_rank_LDADD          = report/libreport.a $(CHECK_LIBS)
+%C%_test_replay_SOURCES      = %D%/test_replay.c
+%C%_test_replay_CFLAGS       = $(unit_cflags)
+%C%_test_replay_LDADD        = report/libreport.a $(CHECK_LIBS)
+
+## The unwinder.
+unwind_test_libs = collector/libcollector.a $(LIBELF_LIBS) $(ZSTD_LIBS) $(CHECK_LIBS)
+cfi_bytes = tests/cfi_bytes.c tests/cfi_bytes.h
+
+unit_tests += %D%/test_call_tree %D%/test_cfi %D%/test_expression %D%/test_image	\
+	%D%/test_space %D%/test_unwind %D%/test_unwind_live
+%C%_test_call_tree_SOURCES  = %D%/test_call_tree.c
+%C%_test_call_tree_CFLAGS   = $(unit_cflags)
+%C%_test_call_tree_LDADD    = $(unwind_test_libs)
+%C%_test_cfi_SOURCES        = %D%/test_cfi.c $(cfi_bytes)
+%C%_test_cfi_CFLAGS         = $(unit_cflags)
+%C%_test_cfi_LDADD          = $(unwind_test_libs)
+%C%_test_expression_SOURCES = %D%/test_expression.c $(cfi_bytes)
+%C%_test_expression_CFLAGS  = $(unit_cflags)
+%C%_test_expression_LDADD   = $(unwind_test_libs)
+%C%_test_image_SOURCES      = %D%/test_image.c $(cfi_bytes)
+%C%_test_image_CFLAGS       = $(unit_cflags) $(ZSTD_CFLAGS)
+%C%_test_image_LDADD        = $(unwind_test_libs)
+%C%_test_space_SOURCES      = %D%/test_space.c $(cfi_bytes)
+%C%_test_space_CFLAGS       = $(unit_cflags)
+%C%_test_space_LDADD        = $(unwind_test_libs)
+%C%_test_unwind_SOURCES     = %D%/test_unwind.c $(cfi_bytes)
+%C%_test_unwind_CFLAGS      = $(unit_cflags)
+%C%_test_unwind_LDADD       = $(unwind_test_libs)
+
+## Its own stacks are what is unwound: compiled as programs are, and with its functions where
+## the libraries that it loads find them.
+%C%_test_unwind_live_SOURCES = %D%/live_cxx.cc %D%/live_stack.c %D%/live_stack.h	\
+	%D%/test_unwind_live.c
+%C%_test_unwind_live_CFLAGS   = $(unit_cflags) -O2 -fomit-frame-pointer
+%C%_test_unwind_live_CXXFLAGS = $(MT_WARN_CXXFLAGS) $(MT_SAN_CFLAGS) -O2 -fomit-frame-pointer
+%C%_test_unwind_live_LDFLAGS  = $(AM_LDFLAGS) -Wl,--export-dynamic
+%C%_test_unwind_live_LDADD    = $(unwind_test_libs)
+
+live_libraries = %D%/live_debug_frame.so %D%/live_debug_frame_z.so %D%/live_lazy.so
+live_cflags = -O2 -fomit-frame-pointer -fPIC -shared
+debug_frame_cflags = $(live_cflags) -g -fno-asynchronous-unwind-tables -fno-exceptions
+EXTRA_%C%_test_unwind_live_DEPENDENCIES = $(live_libraries)
+CLEANFILES += $(live_libraries)
+EXTRA_DIST += %D%/live_debug_frame.c %D%/live_lazy.c
+
+%D%/live_lazy.so: %D%/live_lazy.c
+	$(AM_V_CCLD)$(MKDIR_P) %D% && $(CC) $(live_cflags) -Wl,-z,lazy -o $@ $<
+%D%/live_debug_frame.so: %D%/live_debug_frame.c
+	$(AM_V_CCLD)$(MKDIR_P) %D% && $(CC) $(debug_frame_cflags) -o $@ $<
+%D%/live_debug_frame_z.so: %D%/live_debug_frame.c
+	$(AM_V_CCLD)$(MKDIR_P) %D% && $(CC) $(debug_frame_cflags)	\
+		-Wl,--compress-debug-sections=zlib -o $@ $<
+
+## Against libdw, on what is installed.
+unit_tests += tests/oracle/cfi_oracle
+tests_oracle_cfi_oracle_SOURCES = tests/oracle/cfi_oracle.c
+tests_oracle_cfi_oracle_CFLAGS  = $(MT_WARN_CFLAGS) $(MT_SAN_CFLAGS) $(LIBDW_CFLAGS)	\
+	$(LIBELF_CFLAGS)
+tests_oracle_cfi_oracle_LDADD   = collector/libcollector.a $(LIBDW_LIBS) $(LIBELF_LIBS)	\
+	$(ZSTD_LIBS)

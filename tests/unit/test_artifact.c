@@ -37,7 +37,8 @@ static void teardown(void)
 }
 
 /* Reads a file of one frame with these records. */
-static int read_content(const void *bytes, size_t len, struct mt_reader_result *ret, char **ret_text)
+static int read_content(const void *bytes, size_t len, struct mt_reader_result *ret,
+			char **ret_text)
 {
 	struct artifact_bytes file = { NULL, 0 };
 	int r;
@@ -210,8 +211,9 @@ START_TEST(after_the_footer)
 	static const struct {
 		const char *bytes;
 		size_t len;
-	} tails[] = { { "x", 1 }, { "\0\0\0\0", 4 }, { "hello, hello", 12 },
-		      { "\x28\xb5\x2f\xfd", 4 } };
+	} tails[] = {
+		{ "x", 1 }, { "\0\0\0\0", 4 }, { "hello, hello", 12 }, { "\x28\xb5\x2f\xfd", 4 }
+	};
 	struct mt_reader_result result;
 	char *text;
 
@@ -362,6 +364,11 @@ START_TEST(unknown_kinds_are_skipped)
 }
 END_TEST
 
+static const char blocks_text[] = "process-end id=1 end=2 status=3\n"
+				  "alloc time=7 thread=1 node=0 address=0x5 size=16 function=1\n"
+				  "alloc time=8 thread=1 node=0 address=0x5 size=16 function=1\n"
+				  "footer";
+
 START_TEST(unknown_elements_and_columns_are_ignored)
 {
 	struct mt_reader_result result;
@@ -383,10 +390,7 @@ START_TEST(unknown_elements_and_columns_are_ignored)
 	ck_assert_int_eq(read_records(&result, &text), 0);
 	ck_assert_str_eq(result.problem, "");
 	ck_assert_uint_eq(result.skipped, 0);
-	ck_assert_ptr_nonnull(strstr(text, "process-end id=1 end=2 status=3\n"
-					   "alloc time=7 thread=1 node=0 address=0x5 size=16 function=1\n"
-					   "alloc time=8 thread=1 node=0 address=0x5 size=16 function=1\n"
-					   "footer"));
+	ck_assert_ptr_nonnull(strstr(text, blocks_text));
 	free(text);
 }
 END_TEST
@@ -395,6 +399,7 @@ END_TEST
 START_TEST(bad_blocks)
 {
 	struct mt_reader_result result;
+	uint64_t rows = 2;
 	char *text;
 
 	begin_records(1);
@@ -408,11 +413,9 @@ START_TEST(bad_blocks)
 		put_infos("\x10", "\x01");
 	else
 		put_infos("\x0f", "\x06");
-	put_block(MT_KIND_EVENTS, _i == 4 ? 1 : 0,
-		  _i == 5 ? MT_BLOCK_ROWS + 1 :
-		  _i == 6 ? UINT64_MAX :
-			    2,
-		  _i == 7 ? 3 : 4);
+	if (_i == 5 || _i == 6)
+		rows = _i == 5 ? MT_BLOCK_ROWS + 1 : UINT64_MAX;
+	put_block(MT_KIND_EVENTS, _i == 4 ? 1 : 0, rows, _i == 7 ? 3 : 4);
 	put_column("info", _i == 8 ? "runs2" : "runs", _i == 9 ? "\x01\x01" : "\0\x01", 2);
 	put_column("thread", "varint", _i == 10 ? "\x01\x02" : _i == 11 ? "\x01\0" : "\x01\x01", 2);
 	put_column(_i == 12 ? "thread" : "time", "varint", "\x07\x08\x09", _i == 13 ? 3 : 2);
@@ -454,6 +457,7 @@ END_TEST
 
 START_TEST(what_is_no_artifact)
 {
+	/* clang-format off */
 	static const struct {
 		const char *content;
 		size_t len;
@@ -461,10 +465,12 @@ START_TEST(what_is_no_artifact)
 		{ "", 0 }, { "\xc0\xc0\xc0", 3 }, { "\x07", 1 }, { "\x93\x01\x02\x03", 4 },
 		{ "\x81\xa1t\xa4head", 8 }, { "\x90", 1 },
 		{ "\x92\xb1memtrack artifact", 19 }, { "\x91\xb1memtrack artifact", 19 },
-		{ "\x92\xb1memtrack artifact\xa1" "1", 21 }, { "\x92\xb1memtrack artefact\x01", 20 },
-		{ "\x92\xb1memtrack artifact\x01\x91\xa6" "footer", 28 },
-		{ "\x92\xb1memtrack artifact\x01\x91\xa6" "header", 28 },
+		{ "\x92\xb1memtrack artifact\xa1\x31", 21 },
+		{ "\x92\xb1memtrack artefact\x01", 20 },
+		{ "\x92\xb1memtrack artifact\x01\x91\xa6\x66ooter", 28 },
+		{ "\x92\xb1memtrack artifact\x01\x91\xa6header", 28 },
 	};
+	/* clang-format on */
 	struct mt_reader_result result;
 	char *text;
 
@@ -540,7 +546,7 @@ START_TEST(bombs)
 	artifact_append_frame(&file, buffer.data, buffer.size);
 	msgpack_sbuffer_destroy(&buffer);
 	if (_i == 2) /* one array of nil, with a length that is true */
-		memcpy(bytes, "\xdd\x03\xff\xff\x97\xa3" "abc", 9);
+		memcpy(bytes, "\xdd\x03\xff\xff\x97\xa3\x61\x62\x63", 9);
 	for (int i = 0; i < 4; i++)
 		artifact_append_frame(&file, bytes, len);
 	free(bytes);
@@ -551,6 +557,27 @@ START_TEST(bombs)
 	free(file.bytes);
 	ck_assert_int_eq(getrusage(RUSAGE_SELF, &usage), 0);
 	ck_assert_int_lt(usage.ru_maxrss, 512 * 1024);
+}
+END_TEST
+
+/* Blocks of runs hold their rows in no space at all. */
+START_TEST(rows_for_nothing)
+{
+	struct mt_reader_result result;
+
+	begin_records(1);
+	put_header();
+	for (int i = 0; i < 300; i++) {
+		put_block(MT_KIND_INFOS, 0, MT_BLOCK_ROWS, 4);
+		put_column("node", "runs", "\0\xff\xff\x03", 4);
+		put_column("size", "runs", "\0\xff\xff\x03", 4);
+		put_column("type", "runs", "\1\xff\xff\x03", 4);
+		put_column("function", "runs", "\1\xff\xff\x03", 4);
+	}
+	put_footer();
+	ck_assert_int_eq(read_records(&result, NULL), 0);
+	ck_assert_ptr_nonnull(strstr(result.problem, "more infos"));
+	ck_assert_int_eq(result.complete, 0);
 }
 END_TEST
 
@@ -605,6 +632,7 @@ int main(void)
 	tcase_add_test(tcase, things_that_are_no_file);
 	tcase_add_test(tcase, a_callback_ends_it);
 	tcase_add_loop_test(tcase, bombs, 0, 3);
+	tcase_add_test(tcase, rows_for_nothing);
 	tcase_add_test(tcase, many_small_frames);
 	suite_add_tcase(suite, tcase);
 	srunner_run_all(runner, CK_ENV);

@@ -92,9 +92,11 @@ START_TEST(no_rows_are_no_bytes)
 {
 	uint64_t ret = 7;
 
-	ck_assert_int_eq(decode(encodings[_i].encoding, at_page_end(NULL, 0), 0, 0, &ret), 0);
-	ck_assert_int_eq(decode(encodings[_i].encoding, at_page_end(NULL, 0), 0, 1, &ret),
-			 -EBADMSG);
+	ck_assert_int_eq(
+		decode(encodings[_i].encoding, at_page_end((const uint8_t *)"", 0), 0, 0, &ret), 0);
+	ck_assert_int_eq(
+		decode(encodings[_i].encoding, at_page_end((const uint8_t *)"", 0), 0, 1, &ret),
+		-EBADMSG);
 	ck_assert_int_eq(decode(encodings[_i].encoding, (const uint8_t *)"\0", 1, 0, &ret),
 			 -EBADMSG);
 	ck_assert_uint_eq(ret, 7);
@@ -111,9 +113,9 @@ START_TEST(too_few_and_too_many)
 		encodings[_i].append(&column, edge(i));
 	mt_column_end(&column);
 	for (size_t len = 0; len < column.len; len++)
-		ck_assert_int_eq(decode(column.encoding, at_page_end(column.bytes, len), len, 100,
-					ret),
-				 -EBADMSG);
+		ck_assert_int_eq(
+			decode(column.encoding, at_page_end(column.bytes, len), len, 100, ret),
+			-EBADMSG);
 	for (size_t n = 0; n < 200; n++)
 		ck_assert_int_eq(decode(column.encoding, column.bytes, column.len, n, ret),
 				 n == 100 ? 0 : -EBADMSG);
@@ -125,15 +127,18 @@ START_TEST(a_varint_has_64_bits)
 {
 	uint64_t ret;
 
-	ck_assert_int_eq(decode("varint", (const uint8_t *)"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01",
-				10, 1, &ret),
+	ck_assert_int_eq(decode("varint",
+				(const uint8_t *)"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 10, 1,
+				&ret),
 			 0);
 	ck_assert_uint_eq(ret, UINT64_MAX);
-	ck_assert_int_eq(decode("varint", (const uint8_t *)"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02",
-				10, 1, &ret),
+	ck_assert_int_eq(decode("varint",
+				(const uint8_t *)"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02", 10, 1,
+				&ret),
 			 -EBADMSG);
-	ck_assert_int_eq(decode("varint", (const uint8_t *)"\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x00",
-				11, 1, &ret),
+	ck_assert_int_eq(decode("varint",
+				(const uint8_t *)"\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x00", 11,
+				1, &ret),
 			 -EBADMSG);
 }
 END_TEST
@@ -145,8 +150,9 @@ START_TEST(a_run_ends_with_the_block)
 	ck_assert_int_eq(decode("runs", (const uint8_t *)"\x05\x02", 2, 3, ret), 0);
 	ck_assert_uint_eq(ret[2], 5);
 	ck_assert_int_eq(decode("runs", (const uint8_t *)"\x05\x03", 2, 3, ret), -EBADMSG);
-	ck_assert_int_eq(decode("runs", (const uint8_t *)"\x05\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01",
-				11, 3, ret),
+	ck_assert_int_eq(decode("runs",
+				(const uint8_t *)"\x05\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 11,
+				3, ret),
 			 -EBADMSG);
 	ck_assert_uint_eq(ret[3], 7);
 }

@@ -257,8 +257,8 @@ START_TEST(any_byte_may_change)
 			memcpy(copy, record, len);
 			copy[at] ^= 1 << at % 8;
 			if (decode(copy, len, &window) == 0)
-				player_check_window(&player, window.start, window.end,
-						    window.words, window.mask);
+				player_check_window(&player, window.start, window.end, window.words,
+						    window.mask);
 		}
 	}
 	check_goes_on(0);

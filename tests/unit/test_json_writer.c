@@ -51,7 +51,8 @@ START_TEST(structure)
 	mt_json_string(&json, "s", NULL);
 	mt_json_close(&json);
 	mt_json_close(&json);
-	check_text("{\n  \"a\": 1,\n  \"none\": [],\n  \"flat\": [{\"yes\": true, \"no\": null}, false],"
+	check_text("{\n  \"a\": 1,\n  \"none\": [],\n  \"flat\": [{\"yes\": true, \"no\": null}, "
+		   "false],"
 		   "\n  \"deep\": {\n    \"s\": null\n  }\n}\n");
 }
 END_TEST
@@ -82,7 +83,12 @@ static const struct {
 	/* C1 control, then the first that is none. */
 	{ "\xc2\x9b\xc2\xa0", "\\u009b\xc2\xa0", "\\xc2\\x9b\xc2\xa0" },
 	/* Alone, cut, too long a form, surrogate, beyond the last. */
-	{ "\xff" "a\x80", "\\\\xff" "a\\\\x80", "\\xff" "a\\x80" },
+	{ "\xff"
+	  "a\x80",
+	  "\\\\xff"
+	  "a\\\\x80",
+	  "\\xff"
+	  "a\\x80" },
 	{ "\xe2\x82", "\\\\xe2\\\\x82", "\\xe2\\x82" },
 	{ "\xf0\x9f\x98", "\\\\xf0\\\\x9f\\\\x98", "\\xf0\\x9f\\x98" },
 	{ "\xc0\xaf", "\\\\xc0\\\\xaf", "\\xc0\\xaf" },

@@ -100,13 +100,13 @@ END_TEST
 
 START_TEST(a_string_has_no_nul)
 {
-	struct mt_unpack at = at_page_end("\xa3" "a\0b", 4);
+	struct mt_unpack at = at_page_end("\xa3\x61\0\x62", 4);
 	uint8_t *start = at.pos;
 	char *ret;
 
 	ck_assert_int_eq(mt_unpack_string(&at, &ret), -EBADMSG);
 	ck_assert_ptr_eq(at.pos, start);
-	ck_assert_int_eq(memcmp(start, "\xa3" "a\0b", 4), 0);
+	ck_assert_int_eq(memcmp(start, "\xa3\x61\0\x62", 4), 0);
 }
 END_TEST
 
@@ -114,27 +114,30 @@ static const struct {
 	const char *bytes;
 	size_t len;
 } lies[] = {
-#define LIE(bytes) { bytes, sizeof(bytes) - 1 }
+#define LIE(bytes)                       \
+	{                                \
+		bytes, sizeof(bytes) - 1 \
+	}
 	LIE(""),
 	LIE("\xc1"),
 	LIE("\xdd\xff\xff\xff\xff"),
 	LIE("\xdd\xff\xff\xff\xff\xc0\xc0\xc0"),
 	LIE("\xdf\xff\xff\xff\xff\xc0\xc0"),
 	LIE("\xdf\x80\x00\x00\x00\xc0\xc0"),
-	LIE("\xdb\xff\xff\xff\xff" "abc"),
-	LIE("\xc6\xff\xff\xff\xff" "abc"),
-	LIE("\xc9\xff\xff\xff\xff\x05" "abc"),
+	LIE("\xdb\xff\xff\xff\xff\x61\x62\x63"),
+	LIE("\xc6\xff\xff\xff\xff\x61\x62\x63"),
+	LIE("\xc9\xff\xff\xff\xff\x05\x61\x62\x63"),
 	LIE("\xc9\xff\xff\xff\xff"),
-	LIE("\xd9\x02" "a"),
+	LIE("\xd9\x02\x61"),
 	LIE("\xda\x00"),
 	LIE("\xcf\x00\x00\x00\x00\x00\x00\x00"),
 	LIE("\xcb\x00\x00\x00\x00\x00\x00\x00"),
-	LIE("\xd8\x05" "0123456789abcde"),
+	LIE("\xd8\x05\x30\x31\x32\x33\x34\x35\x36\x37\x38\x39\x61\x62\x63\x64\x65"),
 	LIE("\xc7\x01\x05"),
 	LIE("\x91"),
 	LIE("\x82\x01\x02\x03"),
 	LIE("\x92\x91\x91\x91\x91\x01"),
-	LIE("\xa5" "abcd"),
+	LIE("\xa5\x61\x62\x63\x64"),
 };
 
 START_TEST(lies_about_lengths)

@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * test_ring_append.c - appends that signal handlers interrupt, and leave
+ *
+ * Holds the invariants of preload/ring.c: a cell is on the ring whole and once, or not at
+ * all, whatever comes between; both ways of appending.
+ */
+#include "preload/ring.h"
+
+#include <check.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/rseq.h>
+#include <sys/time.h>
+#include <time.h>
+
+#include "preload/real.h"
+#include "preload/session.h"
+
+#define RING_BYTES (64 * 1024)
+#define SIGNALS 5000
+#define SECONDS_MAX 5
+#define BURST 100
+
+#define FROM_MAIN 1
+#define FROM_HANDLER 2
+
+struct mt_session mt_session;
+struct mt_libc mt_libc;
+
+static bool orphaned;
+
+void mt_session_end(void)
+{
+	mt_session.on = 0;
+}
+
+bool mt_session_orphaned(void)
+{
+	return orphaned;
+}
+
+static struct mt_thread head;
+static struct mt_gate gate;
+static struct mt_control control;
+static char cells[RING_BYTES] __attribute__((aligned(4096)));
+static struct mt_ring ring;
+
+static volatile uint64_t n_handler;
+static volatile sig_atomic_t n_signals;
+static sigjmp_buf back;
+
+static struct mt_cell cell_of(uint64_t from, uint64_t n)
+{
+	return (struct mt_cell){ .head = from, .w = { n, ~n, n * 0x9e3779b97f4a7c15ULL + from } };
+}
+
+static void append_in_handler(int signal)
+{
+	int i;
+
+	n_signals++;
+	for (i = 0; i < 3; i++) {
+		struct mt_cell cell = cell_of(FROM_HANDLER, n_handler);
+
+		if (mt_ring_try(&ring, &cell))
+			n_handler++;
+	}
+}
+
+static void leave_by_jump(int signal)
+{
+	n_signals++;
+	siglongjmp(back, 1);
+}
+
+static void set_timer(void (*handler)(int), long microseconds)
+{
+	struct itimerval timer = {
+		.it_interval.tv_usec = microseconds,
+		.it_value.tv_usec = microseconds,
+	};
+
+	signal(SIGALRM, handler);
+	ck_assert_int_eq(setitimer(ITIMER_REAL, &timer, NULL), 0);
+}
+
+static void set_up(bool rseq)
+{
+	memset(&head, 0, sizeof(head));
+	memset(cells, 0, sizeof(cells));
+	ring = (struct mt_ring){ .head = &head, .cells = cells, .bytes = RING_BYTES, .rseq = rseq };
+	mt_session.control = &control;
+	mt_session.gate = &gate;
+	mt_libc.clock_gettime = clock_gettime;
+	n_handler = 0;
+	n_signals = 0;
+}
+
+static bool time_is_up(void)
+{
+	static time_t end;
+	time_t now = time(NULL);
+
+	if (!end)
+		end = now + SECONDS_MAX;
+	return now > end;
+}
+
+/* What the reader has seen of each. */
+static volatile uint64_t seen[3];
+
+/*
+ * Takes what is on the ring, with signals blocked.  Each writer's numbers follow one
+ * another; where appends may be left by a jump, the same one may come twice.
+ */
+static void take(bool may_repeat)
+{
+	sigset_t all, old;
+
+	sigfillset(&all);
+	sigprocmask(SIG_BLOCK, &all, &old);
+	for (; head.tail < head.head; head.tail += sizeof(struct mt_cell)) {
+		struct mt_cell cell, want;
+		uint64_t n;
+
+		memcpy(&cell, cells + (head.tail & (RING_BYTES - 1)), sizeof(cell));
+		ck_assert(cell.head == FROM_MAIN || cell.head == FROM_HANDLER);
+		n = cell.w[0];
+		want = cell_of(cell.head, n);
+		ck_assert_mem_eq(&cell, &want, sizeof(cell));
+		if (n == seen[cell.head])
+			seen[cell.head]++;
+		else
+			ck_assert(may_repeat && n + 1 == seen[cell.head]);
+	}
+	sigprocmask(SIG_SETMASK, &old, NULL);
+}
+
+static bool rseq_is_registered(void)
+{
+	return __rseq_size != 0;
+}
+
+static void interrupted_by_appends(bool rseq)
+{
+	uint64_t n = 0;
+	int i;
+
+	set_up(rseq);
+	memset((void *)seen, 0, sizeof(seen));
+	set_timer(append_in_handler, 20);
+	while (n_signals < SIGNALS && !time_is_up()) {
+		for (i = 0; i < BURST; i++, n++) {
+			struct mt_cell cell = cell_of(FROM_MAIN, n);
+
+			ck_assert(mt_ring_append(&ring, &cell));
+		}
+		take(false);
+	}
+	set_timer(SIG_IGN, 0);
+	take(false);
+	ck_assert_int_gt(n_signals, 0);
+	ck_assert_uint_eq(seen[FROM_MAIN], n);
+	ck_assert_uint_eq(seen[FROM_HANDLER], n_handler);
+}
+
+static void left_by_jumps(bool rseq)
+{
+	static volatile uint64_t n, refused;
+
+	set_up(rseq);
+	memset((void *)seen, 0, sizeof(seen));
+	n = 0;
+	refused = 0;
+	/* No call of Check's, nor of anything else that a jump must not leave. */
+	sigsetjmp(back, 1);
+	if (!n_signals)
+		set_timer(leave_by_jump, 20);
+	while (n_signals < SIGNALS && !time_is_up()) {
+		volatile int i;
+
+		for (i = 0; i < BURST; i++) {
+			struct mt_cell cell = cell_of(FROM_MAIN, n);
+
+			refused += !mt_ring_try(&ring, &cell);
+			n++;
+		}
+		take(true);
+	}
+	set_timer(SIG_IGN, 0);
+	take(true);
+	ck_assert_int_gt(n_signals, 0);
+	ck_assert_uint_eq(refused, 0);
+	ck_assert_uint_ge(seen[FROM_MAIN], n);
+	ck_assert_uint_le(seen[FROM_MAIN], n + 1);
+}
+
+START_TEST(handlers_append_rseq)
+{
+	if (rseq_is_registered())
+		interrupted_by_appends(true);
+}
+END_TEST
+
+START_TEST(handlers_append_helped)
+{
+	interrupted_by_appends(false);
+}
+END_TEST
+
+START_TEST(handlers_jump_rseq)
+{
+	if (rseq_is_registered())
+		left_by_jumps(true);
+}
+END_TEST
+
+START_TEST(handlers_jump_helped)
+{
+	left_by_jumps(false);
+}
+END_TEST
+
+/* A full ring takes nothing; its peak says so. */
+START_TEST(full_ring)
+{
+	struct mt_cell cell = cell_of(FROM_MAIN, 0);
+	uint64_t n;
+
+	set_up(_i && rseq_is_registered());
+	for (n = 0; n < RING_BYTES / sizeof(cell); n++)
+		ck_assert(mt_ring_try(&ring, &cell));
+	ck_assert(!mt_ring_try(&ring, &cell));
+	ck_assert_uint_eq(head.head, RING_BYTES);
+	ck_assert_uint_eq(head.peak_bytes, RING_BYTES);
+	head.tail += sizeof(cell);
+	ck_assert(mt_ring_try(&ring, &cell));
+	ck_assert_uint_eq(head.head, RING_BYTES + sizeof(cell));
+}
+END_TEST
+
+/* Whoever waits for a collector that is gone goes on, and what it gave up is counted. */
+START_TEST(gone_collector)
+{
+	struct mt_cell cell = cell_of(FROM_MAIN, 0);
+
+	set_up(false);
+	while (mt_ring_try(&ring, &cell))
+		;
+	orphaned = true;
+	mt_session.on = 1;
+	ck_assert(!mt_ring_append(&ring, &cell));
+	ck_assert_int_eq(mt_session.on, 0);
+	ck_assert_uint_eq(control.lost_events, 1);
+	ck_assert_uint_ne(control.latch, 0);
+}
+END_TEST
+
+/* The thread that held the ring before died between the two halves of a helped append. */
+START_TEST(taken_over)
+{
+	struct mt_cell cell = cell_of(FROM_MAIN, 7), want = cell;
+
+	set_up(false);
+	memcpy(head.staged, &cell, sizeof(cell));
+	head.staged_at = 0;
+	head.staged_seq = 5;
+	mt_ring_take_over(&ring);
+	mt_ring_take_over(&ring);
+	ck_assert_uint_eq(head.head, sizeof(cell));
+	ck_assert_uint_eq(head.staged_seq, 6);
+	ck_assert_mem_eq(cells, &want, sizeof(want));
+}
+END_TEST
+
+/* Every length of a record arrives in as many pieces as its head says. */
+START_TEST(pieces)
+{
+	struct mt_piece_writer writer;
+	uint32_t words = _i + 1, i;
+
+	set_up(false);
+	mt_piece_begin(&writer, &ring, MT_RECORD_MODULE, 9, words * 8);
+	for (i = 0; i < words; i++)
+		mt_piece_word(&writer, i + 1);
+	ck_assert(mt_piece_end(&writer));
+	ck_assert_uint_eq(head.head, (words + 2) / 3 * sizeof(struct mt_cell));
+	for (i = 0; i < (words + 2) / 3 * 3; i++) {
+		const struct mt_cell *cell = (const struct mt_cell *)cells + i / 3;
+
+		ck_assert_uint_eq(cell->head, MT_CELL_HEAD(MT_CELL_PIECE, MT_RECORD_MODULE, i / 3,
+							   9 << 16 | (words + 2) / 3));
+		ck_assert_uint_eq(cell->w[i % 3], i < words ? i + 1 : 0);
+	}
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("ring_append");
+	TCase *tests = tcase_create("ring_append");
+	SRunner *runner;
+	int failed;
+
+	tcase_set_timeout(tests, 10 * SECONDS_MAX);
+	tcase_add_test(tests, handlers_append_rseq);
+	tcase_add_test(tests, handlers_append_helped);
+	tcase_add_test(tests, handlers_jump_rseq);
+	tcase_add_test(tests, handlers_jump_helped);
+	tcase_add_loop_test(tests, full_ring, 0, 2);
+	tcase_add_test(tests, gone_collector);
+	tcase_add_test(tests, taken_over);
+	tcase_add_loop_test(tests, pieces, 0, 8);
+	suite_add_tcase(suite, tests);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_NORMAL);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
