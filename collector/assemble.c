@@ -82,7 +82,8 @@ static struct mt_part *find(struct mt_assembler *a, uint8_t kind, uint16_t id, u
 	return NULL;
 }
 
-int mt_assembler_add(struct mt_assembler *a, const struct mt_cell *cell, void **ret, size_t *ret_len)
+int mt_assembler_add(struct mt_assembler *a, const struct mt_cell *cell, void **ret,
+		     size_t *ret_len)
 {
 	uint8_t kind = MT_CELL_KIND(cell->head);
 	uint16_t index = MT_CELL_HALF(cell->head);
@@ -90,7 +91,8 @@ int mt_assembler_add(struct mt_assembler *a, const struct mt_cell *cell, void **
 	uint16_t pieces = (uint16_t)MT_CELL_WORD(cell->head);
 	struct mt_part *part;
 
-	if (!kind || !pieces || (size_t)pieces * MT_PIECE_BYTES > MT_RECORD_MAX_BYTES + MT_PIECE_BYTES)
+	if (!kind || !pieces ||
+	    (size_t)pieces * MT_PIECE_BYTES > MT_RECORD_MAX_BYTES + MT_PIECE_BYTES)
 		return -EBADMSG;
 	if (index == 0) {
 		part = begin(a, kind, id, pieces);

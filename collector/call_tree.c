@@ -35,21 +35,25 @@ void mt_call_tree_done(struct mt_call_tree *tree)
 	*tree = (struct mt_call_tree){ 0 };
 }
 
-static uint32_t hash_of(uint32_t parent, const struct mt_frame *frame)
+/* module and exact, as one number */
+static inline uint64_t rest_of(const struct mt_frame *frame)
 {
-	uint64_t h = frame->offset * 0x9e3779b97f4a7c15ULL;
+	return frame->module | (uint64_t)frame->exact << 32;
+}
 
-	h ^= ((uint64_t)frame->module << 33 | (uint64_t)frame->exact << 32 | parent) *
-	     0xc2b2ae3d27d4eb4fULL;
-	h ^= h >> 32;
-	h *= 0x9e3779b97f4a7c15ULL;
+static inline uint32_t hash_of(uint32_t parent, const struct mt_frame *frame)
+{
+	uint64_t h = (frame->offset ^ rest_of(frame) << 29) * 0x9e3779b97f4a7c15ULL;
+
+	h = (h ^ h >> 32 ^ parent) * 0xc2b2ae3d27d4eb4fULL;
 	return (uint32_t)(h >> 32);
 }
 
-static bool is_same(const struct mt_call_node *node, uint32_t parent, const struct mt_frame *frame)
+static inline bool is_same(const struct mt_call_node *node, uint32_t parent,
+			   const struct mt_frame *frame)
 {
 	return node->parent == parent && node->frame.offset == frame->offset &&
-	       node->frame.module == frame->module && node->frame.exact == frame->exact;
+	       rest_of(&node->frame) == rest_of(frame);
 }
 
 static int grow_nodes(struct mt_call_tree *tree)

@@ -18,8 +18,8 @@
  *     SUMMARY   to be printed on request (-v)
  *     DONE      number: MT_DONE_* bits.  Nothing follows.
  */
-#include <stdint.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
 

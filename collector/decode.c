@@ -312,5 +312,7 @@ int mt_decode_record(struct mt_decoder *decoder, const void *bytes, size_t len,
 	ret->end = head.end;
 	ret->words = frame->words;
 	ret->mask = decoder->budget_bytes / 8 - 1;
+	ret->bottom = head.end - (head.start & ~(uint64_t)(MT_GROUP_BYTES - 1)) <
+		      decoder->budget_bytes;
 	return 0;
 }

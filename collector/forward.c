@@ -16,9 +16,9 @@
 
 #include "base/err.h"
 
-static const int forwarded[] = { SIGHUP,  SIGINT,  SIGQUIT, SIGTERM,  SIGUSR1, SIGUSR2,
-				 SIGALRM, SIGPIPE, SIGCONT, SIGWINCH, SIGURG,  SIGIO,
-				 SIGPROF, SIGVTALRM, SIGPWR };
+static const int forwarded[] = { SIGHUP,  SIGINT,  SIGQUIT, SIGTERM,   SIGUSR1,
+				 SIGUSR2, SIGALRM, SIGPIPE, SIGCONT,   SIGWINCH,
+				 SIGURG,  SIGIO,   SIGPROF, SIGVTALRM, SIGPWR };
 
 #define N_FORWARDED (sizeof(forwarded) / sizeof(forwarded[0]))
 
@@ -61,7 +61,8 @@ void mt_forward_restore(const struct mt_forward *f)
 /* Whether a process sent it, rather than the terminal or a timer of the kernel. */
 static bool sent_by_somebody(const struct signalfd_siginfo *info)
 {
-	return info->ssi_code == SI_USER || info->ssi_code == SI_QUEUE || info->ssi_code == SI_TKILL;
+	return info->ssi_code == SI_USER || info->ssi_code == SI_QUEUE ||
+	       info->ssi_code == SI_TKILL;
 }
 
 /* Whether the command is stopped and stays so.  Where one SIGCONT continues the whole

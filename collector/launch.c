@@ -63,8 +63,9 @@ static int become(const struct mt_user *user)
 	if (setresgid(user->gid, user->gid, user->gid) < 0 ||
 	    setresuid(user->uid, user->uid, user->uid) < 0)
 		return mt_neg_errno();
-	if (entry && (setenv("HOME", entry->pw_dir, 1) < 0 || setenv("USER", entry->pw_name, 1) < 0 ||
-		      setenv("LOGNAME", entry->pw_name, 1) < 0))
+	if (entry &&
+	    (setenv("HOME", entry->pw_dir, 1) < 0 || setenv("USER", entry->pw_name, 1) < 0 ||
+	     setenv("LOGNAME", entry->pw_name, 1) < 0))
 		return mt_neg_errno();
 	return 0;
 }

@@ -70,9 +70,8 @@ struct collector {
 	const char *error_verb;
 };
 
-__attribute__((format(printf, 3, 4))) static void tell(const struct collector *c,
-						       enum mt_message_kind kind,
-						       const char *format, ...)
+__attribute__((format(printf, 3, 4))) static void
+tell(const struct collector *c, enum mt_message_kind kind, const char *format, ...)
 {
 	char text[sizeof(((struct mt_message *)0)->text)];
 	va_list args;
@@ -167,9 +166,8 @@ static int open_probes(struct collector *c, char *why, size_t room)
 	}
 	if (r < 0) {
 		snprintf(why, room, "cannot %s: %s%s", verb, strerror(-r),
-			 r == -EPERM || r == -EACCES
-				 ? " (needs root, or CAP_BPF and CAP_PERFMON)"
-				 : "");
+			 r == -EPERM || r == -EACCES ? " (needs root, or CAP_BPF and CAP_PERFMON)"
+						     : "");
 		mt_probes_close(c->probes);
 		c->probes = NULL;
 	}
@@ -421,7 +419,8 @@ static uint32_t complain(struct collector *c, const struct mt_pipeline_counts *n
 		bits |= MT_DONE_LOST;
 	}
 	if (n->stacks.lost) {
-		tell(c, MT_MESSAGE_NOTE, "%" PRIu64 " allocations have no stack (lost or not verified)",
+		tell(c, MT_MESSAGE_NOTE,
+		     "%" PRIu64 " allocations have no stack (lost or not verified)",
 		     n->stacks.lost);
 		bits |= MT_DONE_LOST;
 	}
@@ -431,7 +430,8 @@ static uint32_t complain(struct collector *c, const struct mt_pipeline_counts *n
 		bits |= MT_DONE_LOST;
 	}
 	if (control->unserved_threads) {
-		tell(c, MT_MESSAGE_NOTE, "%" PRIu64 " threads were not tracked: no slot or memory for them",
+		tell(c, MT_MESSAGE_NOTE,
+		     "%" PRIu64 " threads were not tracked: no slot or memory for them",
 		     (uint64_t)control->unserved_threads);
 		bits |= MT_DONE_LOST;
 	}
@@ -512,7 +512,8 @@ int main(int argc, char **argv)
 		char cookie[32];
 
 		snprintf(cookie, sizeof(cookie), "%016" PRIx64, c.cookie);
-		r = mt_channel_send(c.options.channel, MT_MESSAGE_READY, c.segments->capture, cookie);
+		r = mt_channel_send(c.options.channel, MT_MESSAGE_READY, c.segments->capture,
+				    cookie);
 	}
 	if (r == 0) {
 		record(&c);

@@ -31,7 +31,12 @@
 #include "collector/size.h"
 #include "wire/control.h"
 
-enum { STATUS_LOST = 121, STATUS_FAILED = 125, STATUS_NOT_EXECUTABLE = 126, STATUS_NOT_FOUND = 127 };
+enum {
+	STATUS_LOST = 121,
+	STATUS_FAILED = 125,
+	STATUS_NOT_EXECUTABLE = 126,
+	STATUS_NOT_FOUND = 127
+};
 
 /* Lines that are kept until the command's end, so that they do not mix with its output. */
 #define LINES_MAX 64
@@ -78,7 +83,8 @@ static const char usage_text[] =
 	"\n"
 	"  -o, --output=FILE        the artifact; default memtrack.COMMAND.PID.mtk; a directory:\n"
 	"                           that name in it\n"
-	"      --stack-size=SIZE    bytes of stack copied at most: 4K, 8K (default), 16K, 32K, 64K\n"
+	"      --stack-size=SIZE    bytes of stack copied at most: 4K, 8K (default), 16K, 32K, "
+	"64K\n"
 	"      --capture=HOW        auto (default), ebpf (needs root, or CAP_BPF and CAP_PERFMON)\n"
 	"                           or inline (needs no privileges)\n"
 	"  -v, --verbose            print a summary on stderr at the end\n"
@@ -89,12 +95,6 @@ static const char usage_text[] =
 	"ended it; 121: something was lost; 125: memtrack failed; 126, 127: COMMAND could not be\n"
 	"executed or found.\n";
 
-static int bad_usage(const char *format, const char *what)
-{
-	say(format, what);
-	return STATUS_FAILED;
-}
-
 static int check_options(const struct options *o)
 {
 	static const char *const captures[] = { "auto", "ebpf", "inline" };
@@ -102,15 +102,20 @@ static int check_options(const struct options *o)
 	bool known = false;
 
 	if (mt_size_parse(o->stack_size, UINT32_MAX, &bytes) < 0 || bytes & (bytes - 1) ||
-	    bytes < MT_BUDGET_MIN_BYTES || bytes > MT_BUDGET_MAX_BYTES)
-		return bad_usage("--stack-size=%s is not one of 4K, 8K, 16K, 32K, 64K",
-				 o->stack_size);
+	    bytes < MT_BUDGET_MIN_BYTES || bytes > MT_BUDGET_MAX_BYTES) {
+		say("--stack-size=%s is not one of 4K, 8K, 16K, 32K, 64K", o->stack_size);
+		return STATUS_FAILED;
+	}
 	for (int i = 0; i < 3; i++)
 		known |= !strcmp(o->capture, captures[i]);
-	if (!known)
-		return bad_usage("--capture=%s is not one of auto, ebpf, inline", o->capture);
-	if (!o->command[0])
-		return bad_usage("%s; try memtrack-run --help", "no command to run");
+	if (!known) {
+		say("--capture=%s is not one of auto, ebpf, inline", o->capture);
+		return STATUS_FAILED;
+	}
+	if (!o->command[0]) {
+		say("no command to run; try memtrack-run --help");
+		return STATUS_FAILED;
+	}
 	return 0;
 }
 
@@ -151,11 +156,16 @@ static int parse_options(int argc, char **argv, struct options *o)
 			puts(PACKAGE_STRING);
 			return 1 + EXIT_SUCCESS;
 		case ':':
-			return 1 + bad_usage("option '%s' needs a value; try memtrack-run --help",
-					     argv[optind - 1]);
+			say("option '%s' needs a value; try memtrack-run --help", argv[optind - 1]);
+			return 1 + STATUS_FAILED;
 		default:
-			return 1 + bad_usage("unknown option '%s'; try memtrack-run --help",
-					     argv[optind - 1]);
+			/* In a cluster of letters optind still is at the one before. */
+			if (optopt)
+				say("unknown option '-%c'; try memtrack-run --help", optopt);
+			else
+				say("unknown option '%s'; try memtrack-run --help",
+				    argv[optind - 1]);
+			return 1 + STATUS_FAILED;
 		}
 	}
 	o->command = argv + optind;
@@ -224,8 +234,7 @@ static int open_output(struct run *run)
 		return fd;
 	}
 	run->output = fd;
-	if (run->user.change && run->output_created &&
-	    fchown(fd, run->user.uid, run->user.gid) < 0)
+	if (run->user.change && run->output_created && fchown(fd, run->user.uid, run->user.gid) < 0)
 		say("cannot give '%s' to the user: %s, ignoring", run->output_path,
 		    strerror(errno));
 	return 0;
@@ -235,7 +244,8 @@ __attribute__((noreturn)) static void exec_collector(struct run *run, int channe
 {
 	char path[4096], channel_arg[32], output_arg[32], directory[128], shim[160], size[64],
 		capture[32];
-	char *fixed[] = { path, channel_arg, output_arg, directory, shim, size, capture, "--" };
+	char end[] = "--";
+	char *fixed[] = { path, channel_arg, output_arg, directory, shim, size, capture, end };
 	size_t n_fixed = sizeof(fixed) / sizeof(fixed[0]), n = 0;
 	char **argv;
 	int r;

@@ -43,8 +43,8 @@ void mt_merge_free(struct mt_merge *merge);
 int mt_merge_heads(struct mt_merge *merge);
 
 /* Second half; returns the number of cells handed on. */
-int64_t mt_merge_cells(struct mt_merge *merge, uint64_t below_ns, uint64_t max_cells,
-		       mt_cell_fn fn, void *ctx);
+int64_t mt_merge_cells(struct mt_merge *merge, uint64_t below_ns, uint64_t max_cells, mt_cell_fn fn,
+		       void *ctx);
 
 /* What is to be added to the times of a slot's cells: its process's time namespace. */
 void mt_merge_set_offset(struct mt_merge *merge, uint32_t slot, int64_t offset_ns);

@@ -57,7 +57,7 @@ struct mt_pipeline_counts {
 	struct mt_stacks_counts stacks;
 	uint64_t events;
 	uint64_t lost_events;
-	uint64_t stray_cells;	/* cells that mean nothing */
+	uint64_t stray_cells; /* cells that mean nothing */
 	uint64_t abandoned_records;
 	uint64_t missing_modules;
 	uint64_t not_tracked;

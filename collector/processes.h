@@ -59,8 +59,8 @@ int64_t mt_processes_clock_offset(const struct mt_processes *processes, uint32_t
 int mt_processes_owner(struct mt_processes *processes, uint32_t slot, struct mt_cell_owner *ret);
 
 /* A thread or, with group_dead, a process exited; name is its last. */
-int mt_processes_exit(struct mt_processes *processes, uint32_t tgid, uint32_t tid,
-		      bool group_dead, int status, uint64_t time_ns, const char *name);
+int mt_processes_exit(struct mt_processes *processes, uint32_t tgid, uint32_t tid, bool group_dead,
+		      int status, uint64_t time_ns, const char *name);
 
 /* Ends, in the artifact, the processes whose end lies below below_ns. */
 int mt_processes_advance(struct mt_processes *processes, uint64_t below_ns);

@@ -11,8 +11,8 @@
  */
 #include "collector/segments.h"
 
-#include <linux/futex.h>
 #include <limits.h>
+#include <linux/futex.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -218,7 +218,8 @@ static bool chunk_idle(const struct mt_segments *s, uint32_t c, uint64_t now_ns)
 int mt_segments_give_chunk(struct mt_segments *s, bool inline_only, uint64_t now_ns,
 			   struct mt_welcome *welcome)
 {
-	uint32_t c = inline_only && s->capture == MT_CAPTURE_EBPF ? MT_BPF_SLOTS / MT_CHUNK_SLOTS : 0;
+	uint32_t c = inline_only && s->capture == MT_CAPTURE_EBPF ? MT_BPF_SLOTS / MT_CHUNK_SLOTS
+								  : 0;
 
 	while (c < MT_CHUNKS && s->chunks[c].given && !chunk_idle(s, c, now_ns))
 		c++;

@@ -171,8 +171,8 @@ static void answer(struct mt_session *s, int fd, const struct mt_hello *hello)
 	else if (!s->segments->control->enabled)
 		welcome.error = ESHUTDOWN;
 	else
-		welcome.error = -mt_segments_give_chunk(
-			s->segments, hello->what == MT_HELLO_INLINE, now_ns, &welcome);
+		welcome.error = -mt_segments_give_chunk(s->segments, hello->what == MT_HELLO_INLINE,
+							now_ns, &welcome);
 
 	if (!welcome.error && hello->what == MT_HELLO_START) {
 		welcome.process_id = __atomic_fetch_add(&s->segments->control->next_process, 1,

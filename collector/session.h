@@ -23,8 +23,8 @@
 /* A process that shook hands to start: its number, and who it is. */
 struct mt_arrival {
 	uint64_t process_id;
-	uint32_t tgid; /* in the collector's PID namespace */
-	uint32_t inner_tgid; /* as it sees itself */
+	uint32_t tgid;		 /* in the collector's PID namespace */
+	uint32_t inner_tgid;	 /* as it sees itself */
 	int64_t clock_offset_ns; /* add to its times; 0 but in a time namespace */
 	uint64_t time_ns;
 	char exe[464];

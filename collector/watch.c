@@ -164,7 +164,8 @@ static void describe(struct pending *p, uint32_t tgid, const char *path, const c
 
 	*p = (struct pending){ .tgid = tgid, .since_ns = now_ns };
 	snprintf(p->what, sizeof(p->what), "%s", name);
-	if (!reason && !proc_has(tgid, "environ", "MEMTRACK_RUN=") && proc_has(tgid, "status", "Pid:"))
+	if (!reason && !proc_has(tgid, "environ", "MEMTRACK_RUN=") &&
+	    proc_has(tgid, "status", "Pid:"))
 		reason = "started without our environment";
 	snprintf(p->reason, sizeof(p->reason), "%s", reason ? reason : "did not register");
 }
@@ -228,7 +229,9 @@ static int consider(struct mt_watch *w, uint32_t tgid, uint64_t now_ns)
 		return 0;
 	if (proc_has(tgid, "maps", w->shim_name)) {
 		/* A fork's child that has not allocated yet, or one that is about to register. */
-		w->pending[w->n++] = (struct pending){ .tgid = tgid, .scanned = true, .reported = true };
+		w->pending[w->n++] = (struct pending){ .tgid = tgid,
+						       .scanned = true,
+						       .reported = true };
 		return 0;
 	}
 	snprintf(path, sizeof(path), "/proc/%u/comm", tgid);

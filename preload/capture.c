@@ -5,10 +5,10 @@
  * Invariants
  *   - seq is read before a word of the window, and looked at again before its outcome is
  *     used: a handler may have captured in between, and what was compared is stale then.
- *   - Inline, one capture at a time makes a record.  capture_sp marks it, and stands for all
- *     frames below it: a mark that lies below the stack pointer of a later capture on the
- *     same stack was left by a longjmp.  Who interrupts a marked capture sends a detached
- *     record, straight from the stack: scratch and reference are the other's.
+ *   - Inline, one capture at a time makes a record, and marks that, in TLS and in its own
+ *     frame, until it is done or left by a longjmp (abandoned()).  Who interrupts a marked
+ *     capture sends a detached record, straight from the stack: scratch and reference are
+ *     the other's.
  *   - A record's last piece is appended only while seq has not moved; after it the reference
  *     moves.  Where a longjmp came between, the reference is void, its number used up.
  *   - Modules are on a ring before the stack that needs them.
@@ -31,6 +31,9 @@
 #define BUSY_MAX 100
 /* How long the consumer of a full BPF ring is waited for. */
 #define FULL_WAIT_NS (1000 * 1000)
+
+/* Enough to be hit by the frames of calls after a longjmp. */
+#define MARK_WORDS 4
 
 /* Compares whole groups; chosen once. */
 static mt_groups_differ_fn groups_differ = mt_groups_differ;
@@ -142,21 +145,31 @@ static __attribute__((noinline)) struct mt_stack_name send_detached(struct mt_se
 				       self->reference->seq / 2 };
 }
 
-/* Is the capture that capture_sp marks left for good, seen from a capture at sp? */
-static bool abandoned(const struct mt_self *self, uint64_t sp)
+/*
+ * Was the capture that is marked left for good?  Seen from a capture of the window at start:
+ * a marked one whose window starts at or below that on the same stack has lost its frames;
+ * so has one whose mark in its own frame was overwritten.
+ */
+static bool abandoned(const struct mt_self *self, uint64_t start)
 {
-	uint64_t mark = self->capture_sp;
+	uint64_t mark = self->capture_start;
 	stack_t other;
+	int i;
 
-	if (mt_thread_on_stack(self, mark))
-		return mt_thread_on_stack(self, sp) && sp > mark;
-	/* A handler's stack that is not in use was left. */
-	if (mt_syscall4(SYS_sigaltstack, 0, (long)&other, 0, 0))
+	if (mt_thread_on_stack(self, mark)) {
+		if (mt_thread_on_stack(self, start) && start >= mark)
+			return true;
+		for (i = 0; i < MARK_WORDS; i++)
+			if (self->capture_mark[i] != self->capture_number)
+				return true;
 		return false;
-	if (mark - (uint64_t)other.ss_sp >= other.ss_size)
+	}
+	/* A handler's stack that is not in use was left. */
+	if (mt_syscall4(SYS_sigaltstack, 0, (long)&other, 0, 0) ||
+	    mark - (uint64_t)other.ss_sp >= other.ss_size)
 		return false;
 	return !(other.ss_flags & SS_ONSTACK) ||
-	       (sp - (uint64_t)other.ss_sp < other.ss_size && sp > mark);
+	       (start - (uint64_t)other.ss_sp < other.ss_size && start >= mark);
 }
 
 /* What the abandoned capture made of the reference, nobody knows. */
@@ -166,7 +179,7 @@ static void make_void(struct mt_self *self)
 
 	reference->digest = 0;
 	*(volatile uint64_t *)&reference->seq = (seq_of(self) + 3) & ~1ULL;
-	self->capture_sp = 0;
+	self->capture_start = 0;
 }
 
 /* The record in the scratch goes on the ring, if seq is still what it was made for. */
@@ -183,20 +196,26 @@ static bool send_record(struct mt_self *self, uint32_t bytes, uint64_t seq)
 	return seq_of(self) == seq && mt_piece_end(&writer);
 }
 
-static bool send_inline(struct mt_self *self, const struct window *w, struct mt_stack_name *ret)
+static __attribute__((noinline)) bool send_inline(struct mt_self *self, const struct window *w,
+						  struct mt_stack_name *ret)
 {
-	uint64_t sp = (uint64_t)__builtin_frame_address(0);
+	volatile uint64_t mark[MARK_WORDS];
 	uint32_t bytes;
 	uint64_t seq;
 	bool sent;
+	int i;
 
-	if (self->capture_sp && abandoned(self, sp))
+	if (self->capture_start && abandoned(self, w->start))
 		make_void(self);
-	if (self->capture_sp) {
+	if (self->capture_start) {
 		*ret = send_detached(self, w);
 		return true;
 	}
-	*(volatile uint64_t *)&self->capture_sp = sp;
+	self->capture_number++;
+	for (i = 0; i < MARK_WORDS; i++)
+		mark[i] = self->capture_number;
+	self->capture_mark = mark;
+	*(volatile uint64_t *)&self->capture_start = w->start;
 	__asm__ volatile("" ::: "memory");
 	seq = seq_of(self);
 	bytes = mt_encode_window(self->reference, words_of(self), self->scratch, self->ring.slot,
@@ -209,7 +228,7 @@ static bool send_inline(struct mt_self *self, const struct window *w, struct mt_
 		*ret = named(self->reference->digest, seq_of(self));
 	}
 	__asm__ volatile("" ::: "memory");
-	*(volatile uint64_t *)&self->capture_sp = 0;
+	*(volatile uint64_t *)&self->capture_start = 0;
 	return sent;
 }
 

@@ -21,6 +21,15 @@ static bool same(const char *a, const char *b)
 	return *a == *b;
 }
 
+static bool begins(const char *text, const char *with)
+{
+	while (*with && *text == *with) {
+		text++;
+		with++;
+	}
+	return !*with;
+}
+
 static const void *address(uint64_t bias, uint64_t ptr)
 {
 	return (const void *)(ptr < bias ? bias + ptr : ptr);
@@ -80,9 +89,10 @@ static bool read_object(struct mt_image *ret, const struct dl_phdr_info *info)
 	return false;
 }
 
-/* The object that holds at or, where at is NULL, the C library. */
+/* The object that holds at or, where at is NULL, whose name begins so. */
 struct search {
 	const void *at;
+	const char *soname;
 	struct mt_image *ret;
 	bool found;
 };
@@ -91,13 +101,24 @@ static int look(struct dl_phdr_info *info, size_t size, void *arg)
 {
 	struct search *search = arg;
 	struct mt_image image;
+	int i;
 
 	if (search->at && !segments_hold(info, search->at))
 		return 0;
 	if (!read_object(&image, info))
 		return 0;
-	if (!search->at && !(image.soname && same(image.soname, "libc.so.6")))
+	if (!search->at && !(image.soname && begins(image.soname, search->soname)))
 		return 0;
+	image.start = ~0ULL;
+	for (i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
+		uint64_t start = info->dlpi_addr + ph->p_vaddr;
+
+		if (ph->p_type != PT_LOAD)
+			continue;
+		image.start = start < image.start ? start : image.start;
+		image.end = start + ph->p_memsz > image.end ? start + ph->p_memsz : image.end;
+	}
 	*search->ret = image;
 	search->found = true;
 	return 1;
@@ -113,7 +134,15 @@ bool mt_image_at(struct mt_image *ret, const void *at)
 
 bool mt_image_libc(struct mt_image *ret)
 {
-	struct search search = { .ret = ret };
+	struct search search = { .soname = "libc.so.6", .ret = ret };
+
+	dl_iterate_phdr(look, &search);
+	return search.found;
+}
+
+bool mt_image_loader(struct mt_image *ret)
+{
+	struct search search = { .soname = "ld-linux", .ret = ret };
 
 	dl_iterate_phdr(look, &search);
 	return search.found;

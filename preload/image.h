@@ -25,6 +25,7 @@ struct mt_image {
 	const uint32_t *gnu_hash; /* or NULL */
 	const uint32_t *hash;	  /* or NULL */
 	const char *soname;	  /* or NULL */
+	uint64_t start, end;	  /* of its loadable segments; set by those that walk */
 };
 
 /* Reads what a PT_DYNAMIC at dynamic says; false where there is no symbol table. */
@@ -33,8 +34,9 @@ bool mt_image_read(struct mt_image *ret, uint64_t bias, const Elf64_Dyn *dynamic
 /* The object whose loadable segments hold at; false if there is none. */
 bool mt_image_at(struct mt_image *ret, const void *at);
 
-/* The C library of our own name space. */
+/* The C library of our own name space, and its loader. */
 bool mt_image_libc(struct mt_image *ret);
+bool mt_image_loader(struct mt_image *ret);
 
 /*
  * The first function called name in the objects behind the shim, among the first n_objects

@@ -6,6 +6,10 @@
  *   - All of a list is sent inside one dl_iterate_phdr(), and the counters are taken over in
  *     its first call-back: a thread that sees them moved waits for the loader's lock, and
  *     then finds them equal and the list complete on the other's ring.
+ *   - The loader's lock is recursive, but whoever takes it in a signal handler that came
+ *     while the same thread was just taking it waits for ever: it is taken with signals
+ *     blocked, and only when there is reason to.  The loader allocates whenever it loads
+ *     something, through the stubs: an allocation of its own is the reason, for LOADER_NS.
  *   - Before that lock is taken the stack that is needed under it has been touched: a stack
  *     overflow that the program handles by a longjmp happens without it.
  *   - The loader appends: where nothing was unloaded, what is new comes last.
@@ -21,11 +25,15 @@
 #include <sys/stat.h>
 
 #include "preload/glibc.h"
+#include "preload/image.h"
 #include "preload/real.h"
 #include "preload/syscall.h"
 
 /* What sending a list takes of the stack, the loader's part included. */
 #define STACK_BYTES 1024
+
+/* How long after an allocation of the loader's a list may change. */
+#define LOADER_NS (1000 * 1000 * 1000)
 
 #define BUILD_ID_MAX sizeof(((struct mt_module_record *)0)->build_id)
 
@@ -36,6 +44,11 @@ static struct {
 	bool sent;
 	bool namespace_told;
 } list;
+
+struct mt_loader mt_loader = { 0, ~0ULL };
+
+/* When the loader allocated last, or 1 before it is known; 0: it has been idle since. */
+static uint64_t loader_active_ns = 1;
 
 /* Ever more than one thread? */
 static int threaded;
@@ -241,20 +254,45 @@ static __attribute__((noinline)) void touch_stack(void)
 	__asm__ volatile("" : : "r"(below) : "memory");
 }
 
-void mt_modules_check(struct mt_self *self)
+static void notice_threads(void)
+{
+	if (&__libc_single_threaded && !__libc_single_threaded)
+		threaded = 1;
+}
+
+void mt_modules_expect(void)
+{
+	/* It allocates for each thread, too. */
+	notice_threads();
+	__atomic_store_n(&loader_active_ns, mt_now_ns(), __ATOMIC_RELAXED);
+}
+
+/* Signals are blocked. */
+static void send_list(struct mt_self *self)
 {
 	struct pass pass = { .self = self };
 
-	if (mt_session.modules_fixed)
-		return;
-	if (&__libc_single_threaded && !__libc_single_threaded)
-		threaded = 1;
-	touch_stack();
 	mt_libc.dl_iterate_phdr(look, &pass);
 	if (pass.moved && pass.loaded > pass.index && !list.namespace_told) {
 		list.namespace_told = true;
 		put_note(self, MT_NOTE_OTHER_NAMESPACE, "dlmopen");
 	}
+}
+
+void mt_modules_check(struct mt_self *self)
+{
+	uint64_t active = __atomic_load_n(&loader_active_ns, __ATOMIC_RELAXED), mask;
+
+	if (!active || mt_session.modules_fixed)
+		return;
+	notice_threads();
+	touch_stack();
+	mask = mt_signals_block();
+	send_list(self);
+	mt_signals_restore(mask);
+	if (mt_now_ns() - active > LOADER_NS)
+		__atomic_compare_exchange_n(&loader_active_ns, &active, 0, false, __ATOMIC_RELAXED,
+					    __ATOMIC_RELAXED);
 }
 
 /* Which object has malloc in the shim's place. */
@@ -285,7 +323,12 @@ static int look_displacer(struct dl_phdr_info *info, size_t size, void *arg)
 void mt_modules_begin(void)
 {
 	struct displacer displacer = { .at = mt_real_displaced() };
+	struct mt_image loader;
 
+	if (mt_image_loader(&loader)) {
+		mt_loader.start = loader.start;
+		mt_loader.bytes = loader.end - loader.start;
+	}
 	if (!displacer.at)
 		return;
 	displacer.self = mt_thread_self(__builtin_frame_address(0));
@@ -301,9 +344,10 @@ static int look_subs(struct dl_phdr_info *info, size_t size, void *arg)
 
 static uint64_t unloads(void)
 {
-	uint64_t n = 0;
+	uint64_t n = 0, mask = mt_signals_block();
 
 	mt_libc.dl_iterate_phdr(look_subs, &n);
+	mt_signals_restore(mask);
 	return n;
 }
 
@@ -320,12 +364,14 @@ __attribute__((visibility("default"))) int dlclose(void *handle)
 	if (!counted || unloads() != before) {
 		__atomic_fetch_add(&mt_session.epoch, 1, __ATOMIC_RELAXED);
 		mt_real_forget();
+		mt_modules_expect();
 	}
 	return ret;
 }
 
 void mt_modules_fork(void)
 {
-	if (threaded || (&__libc_single_threaded && !__libc_single_threaded))
+	notice_threads();
+	if (threaded)
 		mt_session.modules_fixed = 1;
 }

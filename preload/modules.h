@@ -7,9 +7,27 @@
  *   Errors:  none; a list that could not be sent is sent again
  *   Threads: any thread with a slot; the loader's list lock orders those that send.  Not in
  *            the fork's child of a threaded process, which keeps its parent's list.
- *   Bounds:  known lists: the loader's lock and one call-back; a record for each object
+ *   Bounds:  nothing while the loader has been idle; else its lock and one call-back, with
+ *            signals blocked, and a record for each object that is new
  */
 #include "preload/thread.h"
+
+/* Where the loader's code lies; all addresses, until it is known. */
+struct mt_loader {
+	uint64_t start, bytes;
+};
+
+extern struct mt_loader mt_loader;
+
+/* The loader allocates, so what is loaded may be about to change. */
+void mt_modules_expect(void);
+
+/* To be told of each allocation, by what its stub pushed. */
+static inline void mt_modules_watch(const uint64_t *saved)
+{
+	if (__builtin_expect(saved[MT_SAVED_RIP] - mt_loader.start < mt_loader.bytes, 0))
+		mt_modules_expect();
+}
 
 /* Sends what was loaded since the last list; the whole list after an unload. */
 void mt_modules_check(struct mt_self *self);

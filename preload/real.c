@@ -18,6 +18,7 @@
 
 #include "preload/image.h"
 #include "preload/session.h"
+#include "preload/syscall.h"
 
 unsigned char mt_on = 1;
 void *mt_real[MT_FN_MAX];
@@ -229,11 +230,14 @@ static void *scope_target(long number, const void *caller)
 
 void *mt_pass_target(long number, const void *caller)
 {
+	uint64_t mask;
 	void *next;
 	int err;
 
 	if (!mt_session_usable() || (recorded[number] && mt_on))
 		return NULL;
+	/* The loader's locks can not be taken in a handler that interrupts their taking. */
+	mask = mt_signals_block();
 	err = errno;
 	next = __atomic_load_n(&mt_real[number], __ATOMIC_RELAXED);
 	if (!next) {
@@ -249,5 +253,6 @@ void *mt_pass_target(long number, const void *caller)
 		next = NULL;
 	}
 	errno = err;
+	mt_signals_restore(mask);
 	return next;
 }

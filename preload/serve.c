@@ -18,6 +18,7 @@
 #include "preload/arena.h"
 #include "preload/capture.h"
 #include "preload/entry.h"
+#include "preload/modules.h"
 #include "preload/real.h"
 #include "preload/session.h"
 #include "preload/thread.h"
@@ -41,6 +42,7 @@ static void record_block(uint8_t type, long number, uint64_t *saved, const void 
 	self = mt_thread_self(saved);
 	if (!self)
 		goto lost;
+	mt_modules_watch(saved);
 	name = mt_capture(&self, saved);
 	if (!self)
 		goto lost;

@@ -258,7 +258,7 @@ static bool take_slot(struct mt_self *self, const struct mt_chunk *chunk, uint32
 	self->scratch = chunk->capture == MT_CAPTURE_INLINE
 				? (void *)(reference + chunk->scratch_offset)
 				: NULL;
-	self->capture_sp = 0;
+	self->capture_start = 0;
 	self->detached = 0;
 	self->piece_id = 0;
 	mt_ring_take_over(&self->ring);

@@ -25,9 +25,13 @@ struct mt_self {
 	uint64_t bound;		    /* the end of the thread's stack; 0: not known yet */
 	uint64_t low_known;	    /* from here to bound all is readable */
 	uint64_t low_failed;	    /* a page below it that is not */
-	uint64_t capture_sp;	    /* capture.c: a record is being made below this; or 0 */
-	uint32_t detached;	    /* detached records of this slot so far */
-	uint32_t unserved;	    /* events since no slot was found */
+	/* capture.c: the start of the window whose record is being made, or 0; where its
+	 * frame has its mark, and that. */
+	uint64_t capture_start;
+	const volatile uint64_t *capture_mark;
+	uint64_t capture_number;
+	uint32_t detached; /* detached records of this slot so far */
+	uint32_t unserved; /* events since no slot was found */
 	uint16_t piece_id;
 };
 

@@ -3,8 +3,8 @@
  * block_table.c - see block_table.h
  *
  * Invariants
- *   Open addressing with linear probing, never more than three quarters full: a chain of probes ends
- *   at an empty place, and is short.
+ *   Open addressing with linear probing, never more than three quarters full: a chain of
+ *   probes ends at an empty place, and is short.
  *   Between a block's home and its place there is no empty place; removing moves later
  *   blocks back into the hole instead of leaving a mark, so that a table that lives long
  *   does not fill with marks.

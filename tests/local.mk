@@ -63,7 +63,8 @@ check_PROGRAMS += %D%/budget
 endif
 
 TESTS += $(unit_tests) $(test_scripts)
-EXTRA_DIST += $(test_scripts) %D%/budget.tab %D%/lib.sh %D%/run-program.sh
+EXTRA_DIST += $(test_scripts) %D%/budget.tab %D%/lib.sh %D%/named_calls.cc	\
+	%D%/run-program.sh
 
 ## Text to artifact and back, for tests that need a file; and files in memory.
 check_LIBRARIES += %D%/libsample.a

@@ -85,7 +85,7 @@ INLINE void stock(Shelf<long> &shelf)
 	shelf.grow(3, "more"); /* in stock */
 	STAY();
 }
-} // namespace shop
+} /* namespace shop */
 
 extern "C" {
 /* A C name, with two calls inlined into one another. */

@@ -149,11 +149,11 @@ static inline __u64 mt_chunk_offset(__u64 chunk, __u64 ring_bytes)
 #define MT_STACK_DETACHED 0x4000
 #define MT_STACK_NONE 0x8000
 #define MT_NONE_BOOTSTRAP 1 /* before the shim was ready */
-#define MT_NONE_LOST 2      /* could not be captured; counted in mt_control.lost_stacks */
+#define MT_NONE_LOST 2	    /* could not be captured; counted in mt_control.lost_stacks */
 
 /* The modules of a process, sent before the first stack record that could need them. */
 struct mt_module_record {
-	__u32 len;  /* of the record with the path and its NUL; a multiple of 8 */
+	__u32 len;   /* of the record with the path and its NUL; a multiple of 8 */
 	__u32 flags; /* MT_MODULE_* */
 	__u64 time_ns;
 	__u64 bias;  /* run-time address - ELF virtual address */
@@ -163,7 +163,7 @@ struct mt_module_record {
 	__u64 ino;
 	__u8 build_id[20];
 	__u32 build_id_bytes; /* 0: has none */
-	/* char path[]; NUL-terminated, padded with zeros */
+			      /* char path[]; NUL-terminated, padded with zeros */
 };
 
 #define MT_MODULE_FIRST 1 /* forget the process's modules, this is the first of all */
@@ -172,16 +172,16 @@ struct mt_module_record {
 
 /* Something that the shim can not serve, in words: "not tracked: PID WHAT (reason)". */
 struct mt_note_record {
-	__u32 len; /* of the record with the text and its NUL; a multiple of 8 */
+	__u32 len;    /* of the record with the text and its NUL; a multiple of 8 */
 	__u32 reason; /* MT_NOTE_* */
 	__u64 time_ns;
 	/* char what[]; NUL-terminated, padded with zeros: a module's path */
 };
 
-#define MT_NOTE_OWN_ALLOCATOR 1 /* the executable defines malloc itself */
+#define MT_NOTE_OWN_ALLOCATOR 1	  /* the executable defines malloc itself */
 #define MT_NOTE_BOUND_ELSEWHERE 2 /* a module's malloc is bound to another (RTLD_DEEPBIND) */
 #define MT_NOTE_OTHER_NAMESPACE 3 /* dlmopen */
-#define MT_NOTE_NO_MEMORY 4 /* the shared memory could not be mapped (RLIMIT_AS) */
+#define MT_NOTE_NO_MEMORY 4	  /* the shared memory could not be mapped (RLIMIT_AS) */
 
 _Static_assert(sizeof(struct mt_module_record) == 80, "struct mt_module_record changed size");
 _Static_assert(sizeof(struct mt_note_record) == 16, "struct mt_note_record changed size");

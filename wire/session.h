@@ -40,10 +40,10 @@ struct mt_hello {
 #define MT_FDS 3
 
 struct mt_welcome {
-	__u64 magic;	/* MT_HELLO_MAGIC */
-	__u32 version;	/* the collector's */
-	__s32 error;	/* 0, or an errno: no slots left, wrong version; nothing is mapped then */
-	__u32 capture;	/* MT_CAPTURE_* of this chunk: says how references are mapped */
+	__u64 magic;   /* MT_HELLO_MAGIC */
+	__u32 version; /* the collector's */
+	__s32 error;   /* 0, or an errno: no slots left, wrong version; nothing is mapped then */
+	__u32 capture; /* MT_CAPTURE_* of this chunk: says how references are mapped */
 	__u32 ring_bytes;
 	__u64 process_id;
 	__u32 first_slot; /* a multiple of MT_CHUNK_SLOTS */

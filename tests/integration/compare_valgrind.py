@@ -39,7 +39,7 @@ def read_log(path):
     if not command or not heap:
         return None
     figures = [int(number.replace(",", "")) for number in heap.groups()]
-    return os.path.basename(command[1]), dict(zip(FIGURES, figures))
+    return os.path.basename(os.path.realpath(command[1])), dict(zip(FIGURES, figures))
 
 
 def run_valgrind(command, env, **options):
@@ -52,12 +52,11 @@ def run_valgrind(command, env, **options):
     return result, [log for log in logs if log]
 
 
-def run_memtrack(command, capture, artifact, env, **options):
-    """(result, [(program, figures)]), without processes that allocated nothing"""
-    result = tracked.track(command, capture, artifact, env=env, **options)
+def read_artifact(artifact):
+    """[(program, figures)], without processes that allocated nothing"""
     rows = tracked.report(artifact, "--by=process")["by_process"]
-    return result, [(os.path.basename(row["exe"]), {key: row[key] for key in FIGURES})
-                    for row in rows if row["allocations"]]
+    return [(os.path.basename(row["exe"]), {key: row[key] for key in FIGURES})
+            for row in rows if row["allocations"]]
 
 
 def added(wrapped, env):
@@ -67,18 +66,23 @@ def added(wrapped, env):
     return {name: value for name, value in variables.items() if env.get(name) != value}
 
 
-def stand_ins(variables):
-    """Variables of the same lengths under other names."""
-    return {name[:-1] + "+": "+" * len(value) for name, value in variables.items()}
+def added_by_valgrind(env):
+    return added(valgrind_command, env)
 
 
-def equal_environments(env, capture):
-    """(for valgrind, for memtrack)"""
-    def memtrack_command(command):
-        return [tracked.RUN, "-o", "environment.mtk", f"--capture={capture}", "--", *command]
+def added_by_memtrack(env, capture):
+    return added(lambda command: [tracked.RUN, "-o", "environment.mtk",
+                                  f"--capture={capture}", "--", *command], env)
 
-    return ({**env, **stand_ins(added(memtrack_command, env))},
-            {**env, **stand_ins(added(valgrind_command, env))})
+
+def level(env, *tools):
+    """For each tool, of which the variables that it adds are given, an environment: in it,
+    variables of the same lengths stand in for those that the others add."""
+    for mine in range(len(tools)):
+        stand_ins = {name[:-1] + str(other): "+" * len(value)
+                     for other, variables in enumerate(tools) if other != mine
+                     for name, value in variables.items()}
+        yield {**env, **stand_ins}
 
 
 def pairs(valgrinds, memtracks):
@@ -94,12 +98,12 @@ def pairs(valgrinds, memtracks):
 
 
 def lines(valgrinds, memtracks):
-    yield f"{'process':16}{'':17}{'valgrind':>14}{'memtrack':>14}{'difference':>12}"
+    yield f"{'process':26}{'':17}{'valgrind':>14}{'memtrack':>14}{'difference':>12}"
     for program, theirs, ours in pairs(valgrinds, memtracks):
         for key in FIGURES:
             one, other = theirs.get(key), ours.get(key)
             both = one is not None and other is not None
-            yield (f"{program:16}{key:17}{one if one is not None else '-':>14}"
+            yield (f"{program:26}{key:17}{one if one is not None else '-':>14}"
                    f"{other if other is not None else '-':>14}"
                    f"{other - one if both else '-':>12}")
 
@@ -112,10 +116,12 @@ def main():
     if not arguments or not valgrind():
         sys.exit("usage: compare_valgrind.py [--capture=ebpf|inline] COMMAND [ARGUMENT...]"
                  if valgrind() else "compare_valgrind.py: no valgrind here")
-    for_valgrind, for_memtrack = equal_environments(dict(os.environ), capture)
+    env = dict(os.environ)
+    for_valgrind, for_memtrack = level(env, added_by_valgrind(env),
+                                       added_by_memtrack(env, capture))
     _, theirs = run_valgrind(arguments, for_valgrind)
-    _, ours = run_memtrack(arguments, capture, "compare_valgrind.mtk", for_memtrack)
-    print(*lines(theirs, ours), sep="\n")
+    tracked.track(arguments, capture, "compare_valgrind.mtk", env=for_memtrack)
+    print(*lines(theirs, read_artifact("compare_valgrind.mtk")), sep="\n")
 
 
 if __name__ == "__main__":

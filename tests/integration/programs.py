@@ -73,10 +73,12 @@ def make_repository():
             raise RuntimeError(f"{command}: {result.err!r}")
 
 
-def sql():
-    rows = "".join(f"INSERT INTO t VALUES({i}, 'row {i}');\n" for i in range(50000))
-    return ("CREATE TABLE t(number INTEGER PRIMARY KEY, name TEXT);\nBEGIN;\n" + rows +
-            "COMMIT;\nSELECT count(*), sum(number), max(name) FROM t;\n").encode()
+SQL = b"""\
+CREATE TABLE t(number INTEGER PRIMARY KEY, name TEXT);
+WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 50000)
+  INSERT INTO t SELECT i, 'row ' || i FROM n;
+SELECT count(*), sum(number), max(name) FROM t;
+"""
 
 
 PROGRAMS = (
@@ -85,7 +87,7 @@ PROGRAMS = (
             make_source, 6, 6, False),
     Program("git", ["/usr/bin/git", "-C", "repository", "log"], b"", make_repository,
             0, 0, True),
-    Program("sqlite3", ["/usr/bin/sqlite3", ":memory:"], sql(), None, 0, 0, True),
+    Program("sqlite3", ["/usr/bin/sqlite3", ":memory:"], SQL, None, 0, 0, True),
     Program("perl", ["/usr/bin/perl", "-e", PERL], b"", None, 2, 0, False),
 )
 
@@ -102,35 +104,48 @@ def within(what, expected, found, slack):
         yield f"{what}: {found}, not {expected}" + (f" (give or take {slack})" if slack else "")
 
 
-def same_as_counted(program, capture, env):
-    """Both runs have environments of one shape, as in compare_valgrind.py."""
-    def memtrack_command(command):
-        return [tracked.RUN, "-o", "environment.mtk", f"--capture={capture}", "--", *command]
+class Oracles:
+    """What the program does alone, counted, and under valgrind, if that is here; and the
+    environment in which memtrack has to see the same."""
 
-    stand_ins = compare_valgrind.stand_ins(compare_valgrind.added(memtrack_command, env))
-    counter = compare_valgrind.stand_ins({"LD_PRELOAD": counted.LIBRARY,
-                                          "COUNT_FILE": os.path.abspath("count")})
-    _, expected = counted.count(program.command, {**env, **stand_ins}, stdin=program.stdin)
-    artifact = f"{program.name}.{capture}.counted.mtk"
-    result = tracked.track(program.command, capture, artifact, env={**env, **counter},
-                           stdin=program.stdin)
-    if result.status:
-        yield f"exit status {result.status}"
+    def __init__(self, program, captures):
+        env = environment()
+        counter = {"LD_PRELOAD": counted.LIBRARY, "COUNT_FILE": os.path.abspath("count")}
+        valgrind = (compare_valgrind.added_by_valgrind(env)
+                    if compare_valgrind.valgrind() else {})
+        for_memtrack, for_counter, for_valgrind = compare_valgrind.level(
+            env, compare_valgrind.added_by_memtrack(env, captures[0]), counter, valgrind)
+        self.env = for_memtrack
+        self.alone = tracked.run(program.command, program.stdin, for_memtrack)
+        _, self.counted = counted.count(program.command, for_counter, stdin=program.stdin)
+        self.valgrind = None
+        if compare_valgrind.valgrind():
+            _, self.valgrind = compare_valgrind.run_valgrind(program.command, for_valgrind,
+                                                             stdin=program.stdin)
+
+
+def behaves(oracles, result, artifact):
+    if result.status != oracles.alone.status:
+        yield f"exit status {result.status}, not {oracles.alone.status}; says {result.err!r}"
+    if result.out != oracles.alone.out:
+        yield f"prints {result.out[-500:]!r}, not {oracles.alone.out[-500:]!r}"
+    yield from tracked.losses(artifact)
+
+
+def same_as_counted(program, oracles, artifact):
     found = tracked.sizes(artifact)
-    if program.drift:
-        for i, what in enumerate(("allocations", "frees")):
-            yield from within(what, sum(row[i] for row in expected.values()),
-                              sum(row[i] for row in found.values()), program.drift)
-    else:
-        yield from tracked.differences("size", expected, found)
+    if not program.drift:
+        yield from tracked.differences("size", oracles.counted, found)
+        return
+    for i, what in enumerate(("allocations", "frees")):
+        yield from within(what, sum(row[i] for row in oracles.counted.values()),
+                          sum(row[i] for row in found.values()), program.drift)
 
 
-def same_as_valgrind(program, capture, oracle, env):
-    _, ours = compare_valgrind.run_memtrack(program.command, capture,
-                                            f"{program.name}.{capture}.valgrind.mtk", env,
-                                            stdin=program.stdin)
-    print(*(f"# {line}" for line in compare_valgrind.lines(oracle, ours)), sep="\n")
-    for name, theirs, mine in compare_valgrind.pairs(oracle, ours):
+def same_as_valgrind(program, oracles, artifact):
+    ours = compare_valgrind.read_artifact(artifact)
+    print(*(f"# {line}" for line in compare_valgrind.lines(oracles.valgrind, ours)), sep="\n")
+    for name, theirs, mine in compare_valgrind.pairs(oracles.valgrind, ours):
         if not theirs or not mine:
             yield f"{name}: {mine}, not {theirs}"
             continue
@@ -141,40 +156,27 @@ def same_as_valgrind(program, capture, oracle, env):
                               mine["bytes_allocated"], 0)
 
 
-def behaves(program, capture, alone, env):
-    artifact = f"{program.name}.{capture}.mtk"
-    result = tracked.track(program.command, capture, artifact, env=env, stdin=program.stdin)
-    if result.status != alone.status:
-        yield f"exit status {result.status}, not {alone.status}; says {result.err!r}"
-    if result.out != alone.out:
-        yield f"prints {result.out[-500:]!r}, not {alone.out[-500:]!r}"
-    yield from tracked.losses(artifact)
-
-
 def check(results, program, reasons):
-    env = environment()
     if program.made:
         program.made()
-    alone = tracked.run(program.command, program.stdin, env)
-    oracle = None
+    oracles = Oracles(program, [capture for capture in reasons if not reasons[capture]])
     for capture, reason in reasons.items():
         title = f"{program.name}, {capture}"
         if reason:
             results.skip(title, reason)
             continue
-        results.attempt(f"{title}: behaves as untracked, loses nothing", behaves, program,
-                        capture, alone, env)
+        artifact = f"{program.name}.{capture}.mtk"
+        result = tracked.track(program.command, capture, artifact, env=oracles.env,
+                               stdin=program.stdin)
+        results.attempt(f"{title}: behaves as untracked, loses nothing", behaves, oracles,
+                        result, artifact)
         results.attempt(f"{title}: every size as an independent counter has it",
-                        same_as_counted, program, capture, env)
-        if not compare_valgrind.valgrind():
+                        same_as_counted, program, oracles, artifact)
+        if oracles.valgrind:
+            results.attempt(f"{title}: as valgrind has it", same_as_valgrind, program,
+                            oracles, artifact)
+        else:
             results.skip(f"{title}: as valgrind has it", "no valgrind")
-            continue
-        for_valgrind, for_memtrack = compare_valgrind.equal_environments(env, capture)
-        if not oracle:
-            _, oracle = compare_valgrind.run_valgrind(program.command, for_valgrind,
-                                                      stdin=program.stdin)
-        results.attempt(f"{title}: as valgrind has it", same_as_valgrind, program, capture,
-                        oracle, for_memtrack)
 
 
 def main():

@@ -23,7 +23,8 @@ static void teardown(void)
 
 static struct mt_cell piece(int kind, unsigned id, unsigned pieces, unsigned index)
 {
-	struct mt_cell cell = { .head = MT_CELL_HEAD(MT_CELL_PIECE, kind, index, id << 16 | pieces) };
+	struct mt_cell cell = { .head = MT_CELL_HEAD(MT_CELL_PIECE, kind, index,
+						     id << 16 | pieces) };
 
 	cell.w[0] = id * 1000 + index;
 	cell.w[1] = ~cell.w[0];

@@ -212,14 +212,14 @@ END_TEST
 
 START_TEST(bad_sizes)
 {
-	static const uint32_t bad[][2] = { { 8192, 4095 }, { 8192, 2048 },	{ 12288, 4096 },
+	static const uint32_t bad[][2] = { { 8192, 4095 }, { 8192, 2048 },   { 12288, 4096 },
 					   { 2048, 4096 }, { 131072, 4096 }, { 0, 4096 } };
 	struct mt_segments *none;
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		struct mt_segments_config config = {
-			.budget_bytes = bad[i][0], .ring_bytes = bad[i][1], .control_fd = -1
-		};
+		struct mt_segments_config config = { .budget_bytes = bad[i][0],
+						     .ring_bytes = bad[i][1],
+						     .control_fd = -1 };
 
 		ck_assert_int_eq(mt_segments_open(&config, &none), -EINVAL);
 	}

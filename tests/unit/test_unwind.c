@@ -31,6 +31,9 @@ enum {
 	LOSES_RBP = 0x1200,   /* cfa = rsp + 8, rbp undefined */
 	IN_REGISTER = 0x1240, /* return address in rbx */
 	NO_RULE = 0x1280,     /* nothing is said of the return address */
+	BY_VALUES = 0x12c0,   /* rsp = cfa, rbp the same, rip an expression: rbx */
+	NO_CFA = 0x1300,      /* the CFA by a register that is not tracked */
+	SAME_RIP = 0x1340,    /* the return address is this address */
 	NO_CFI = 0x1400,
 	NO_MODULE = 0x10000000,
 };
@@ -66,6 +69,9 @@ static void put_code(void)
 	put_function(cie, MALFORMED, "\x3f", 1);
 	put_function(cie, LOSES_RBP, "\x07\x06", 2);
 	put_function(cie, IN_REGISTER, "\x09\x10\x03", 3);
+	put_function(cie, BY_VALUES, "\x14\x07\x00\x08\x06\x16\x10\x02\x73\x00", 10);
+	put_function(cie, NO_CFA, "\x0c\x21\x08", 3);
+	put_function(cie, SAME_RIP, "\x08\x10", 2);
 	signal = cfi_put_cie(&eh_frame, "zRS", 0x1b, CFI_CALL, CFI_CALL_LEN);
 	/* rsp is the CFA, by default. */
 	put_function(signal, SIGNAL, "\x0f\x03\x77\x08\x06\x10\x10\x02\x77\x00", 10);
@@ -178,6 +184,14 @@ START_TEST(through_each_kind)
 }
 END_TEST
 
+START_TEST(through_values)
+{
+	start_with(ret(BY_VALUES), at(6), ret(BY_RBP));
+	put(at(7), ret(OUTERMOST));
+	expect(MT_STOP_END, 3);
+}
+END_TEST
+
 /* Wherever in the ring of words the window begins. */
 START_TEST(place_does_not_matter)
 {
@@ -207,6 +221,11 @@ START_TEST(each_end)
 	put(at(0), ret(IN_REGISTER));
 	start_with(ret(LEAF), 0, ret(OUTERMOST));
 	expect(MT_STOP_END, 3);
+
+	start_with(ret(NO_CFA), 0, 0);
+	expect(MT_STOP_BAD, 1);
+	start_with(ret(SAME_RIP), 0, 0);
+	expect(MT_STOP_BAD, 1);
 
 	/* The stack pointer has to move up. */
 	start_with(ret(BY_RBP), at(0) - 16, 0);
@@ -490,9 +509,10 @@ END_TEST
 /* Stacks of likely and unlikely words: both evaluators agree, and read nothing else. */
 START_TEST(any_words)
 {
-	static const uint64_t functions[] = { LEAF,    FRAME,	  BY_RBP,   REALIGNED, OUTERMOST,
-					      BY_RBX,  MALFORMED, SIGNAL,   LOSES_RBP, IN_REGISTER,
-					      NO_RULE, NO_CFI,	  NO_MODULE };
+	static const uint64_t functions[] = {
+		LEAF,	OUTERMOST, FRAME,	BY_RBP,	 REALIGNED, BY_RBX, MALFORMED, SIGNAL,
+		NO_CFI, LOSES_RBP, IN_REGISTER, NO_RULE, BY_VALUES, NO_CFA, SAME_RIP,  NO_MODULE,
+	};
 	unsigned int stops[_MT_STOP_MAX] = { 0 };
 
 	srandom((unsigned int)_i);
@@ -503,12 +523,12 @@ START_TEST(any_words)
 		for (int i = 0; i < WORDS; i++) {
 			int kind = (int)(random() % 16);
 
-			words[i] = kind < 7    ? ret(functions[random() % 13])
+			words[i] = kind < 7    ? ret(functions[random() % 16])
 				   : kind < 13 ? window.start + 8 * ((uint64_t)random() % WORDS)
 				   : kind < 14 ? (uint64_t)random()
 					       : 0;
 		}
-		start_with(ret(functions[random() % 13]), at((unsigned int)random() % WORDS),
+		start_with(ret(functions[random() % 16]), at((unsigned int)random() % WORDS),
 			   at((unsigned int)random() % WORDS));
 		unwind();
 		stops[trace->stop]++;
@@ -532,6 +552,7 @@ int main(void)
 	tcase_set_timeout(tcase, 60);
 	tcase_add_checked_fixture(tcase, setup, teardown);
 	tcase_add_test(tcase, through_each_kind);
+	tcase_add_test(tcase, through_values);
 	tcase_add_test(tcase, place_does_not_matter);
 	tcase_add_test(tcase, each_end);
 	tcase_add_test(tcase, cut_at_each_word);

@@ -279,10 +279,11 @@ END_TEST
 
 START_TEST(alternate_stack)
 {
-	stack_t stack = { .ss_sp = malloc(64 * 1024), .ss_size = 64 * 1024 };
+	stack_t stack = { .ss_size = 64 * 1024 };
 
 	if (on_valgrind())
 		return;
+	stack.ss_sp = malloc(stack.ss_size);
 	ck_assert_ptr_nonnull(stack.ss_sp);
 	ck_assert_int_eq(sigaltstack(&stack, NULL), 0);
 	handle(SIGUSR1, on_signal, SA_ONSTACK);
