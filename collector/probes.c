@@ -37,9 +37,7 @@
 #include "wire/scratch.h"
 
 #define LIFE_LINKS 3
-/* In the probe's section, MT_PROBE_SITE_BYTES apart. */
-#define SITES 2
-#define LINKS (LIFE_LINKS + MT_PROBES_FILES * SITES)
+#define LINKS (LIFE_LINKS + MT_PROBES_FILES)
 
 struct mt_probes {
 	struct memtrack_bpf *skel;
@@ -50,7 +48,7 @@ struct mt_probes {
 	size_t references_bytes;
 	uint64_t kernel_bytes;
 	struct bpf_link *life_links[LIFE_LINKS];
-	struct bpf_link *capture_links[MT_PROBES_FILES * SITES];
+	struct bpf_link *capture_links[MT_PROBES_FILES];
 	unsigned n_capture_links;
 };
 
@@ -212,8 +210,8 @@ void mt_probes_close(struct mt_probes *probes)
 	free(probes);
 }
 
-/* Where in the file the probe's section lies, and how long it is; or -ENOEXEC. */
-static int find_section(int fd, uint64_t *ret_offset, uint64_t *ret_bytes)
+/* Where in the file the probe's section, which begins with the probe, lies; or -ENOEXEC. */
+static int find_section(int fd, uint64_t *ret_offset)
 {
 	Elf_Scn *section = NULL;
 	int result = -ENOEXEC;
@@ -237,9 +235,8 @@ static int find_section(int fd, uint64_t *ret_offset, uint64_t *ret_bytes)
 		if (!name || strcmp(name, MT_PROBE_SECTION) != 0)
 			continue;
 		if (head.sh_type == SHT_PROGBITS && head.sh_flags & SHF_EXECINSTR && head.sh_size &&
-		    head.sh_offset <= INT64_MAX - SITES * MT_PROBE_SITE_BYTES) {
+		    head.sh_offset <= INT64_MAX) {
 			*ret_offset = head.sh_offset;
-			*ret_bytes = head.sh_size;
 			result = 0;
 		}
 		break;
@@ -254,26 +251,23 @@ static int attach_capture(struct mt_probes *probes, const char *path)
 	mt_cleanup(mt_closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
 	LIBBPF_OPTS(bpf_uprobe_opts, opts);
 	char name[sizeof("/proc/self/fd/") + 11];
-	uint64_t offset, bytes, site;
 	struct bpf_link *link;
+	uint64_t offset;
 	int err;
 
 	if (fd < 0)
 		return mt_neg_errno();
-	if (probes->n_capture_links > (MT_PROBES_FILES - 1) * SITES)
+	if (probes->n_capture_links == MT_PROBES_FILES)
 		return -EBUSY;
-	err = find_section(fd, &offset, &bytes);
+	err = find_section(fd, &offset);
 	if (err)
 		return err;
 	snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
-	for (site = 0; site < SITES * MT_PROBE_SITE_BYTES && site < bytes;
-	     site += MT_PROBE_SITE_BYTES) {
-		link = bpf_program__attach_uprobe_opts(probes->skel->progs.capture, -1, name,
-						       (size_t)(offset + site), &opts);
-		if (!link)
-			return mt_neg_errno();
-		probes->capture_links[probes->n_capture_links++] = link;
-	}
+	link = bpf_program__attach_uprobe_opts(probes->skel->progs.capture, -1, name,
+					       (size_t)offset, &opts);
+	if (!link)
+		return mt_neg_errno();
+	probes->capture_links[probes->n_capture_links++] = link;
 	return 0;
 }
 

@@ -224,7 +224,7 @@ int mt_segments_give_chunk(struct mt_segments *s, bool inline_only, uint64_t now
 	while (c < MT_CHUNKS && s->chunks[c].given && !chunk_idle(s, c, now_ns))
 		c++;
 	if (c == MT_CHUNKS)
-		return -EAGAIN;
+		return -ENOSPC;
 	s->chunks[c].given = true;
 	s->chunks[c].given_ns = now_ns;
 	if (c >= s->chunks_used)

@@ -10,7 +10,7 @@
  *              descriptors in it are its own and close-on-exec.
  *   Errors:    negative errno of memfd_create(2), ftruncate(2), mmap(2); -EINVAL for a
  *              budget or ring size that is no power of two or out of range.  A chunk that
- *              is not to be had: -EAGAIN.
+ *              is not to be had: -ENOSPC.
  *   Threads:   one.
  *   Bounds:    the memfds are sparse: memory is what targets touch.  Slots never handed
  *              out are never looked at.

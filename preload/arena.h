@@ -15,6 +15,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#pragma GCC visibility push(hidden)
+
 #define MT_ARENA_BYTES (256 * 1024)
 #define MT_ARENA_EVENTS 512
 
@@ -49,3 +51,5 @@ bool mt_arena_note(uint8_t type, uint8_t kind, const void *address, size_t size)
  * those of type 0, and how many are missing.  To be called once.
  */
 unsigned mt_arena_take(const struct mt_arena_event **ret, uint64_t *ret_lost);
+
+#pragma GCC visibility pop

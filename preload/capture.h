@@ -14,6 +14,8 @@
 
 #include "preload/thread.h"
 
+#pragma GCC visibility push(hidden)
+
 /* As an event's cell has it. */
 struct mt_stack_name {
 	uint16_t half;
@@ -25,3 +27,5 @@ struct mt_stack_name {
  * process is not tracked any more.
  */
 struct mt_stack_name mt_capture(struct mt_self **self, const uint64_t *saved);
+
+#pragma GCC visibility pop

@@ -11,12 +11,14 @@
  *            number.  A function that frees needs no window: its stub jumps.
  *   Errors:  as the function's own; errno moves only where the real function moves it
  *   Threads: any, in signal handlers, before relocation, after destruction
- *   Bounds:  1.5 KiB of stack on all paths, the real function's and the kernel's apart
+ *   Bounds:  2 KiB of stack on all paths, the real function's and the kernel's apart
  */
 #include <stddef.h>
 #include <stdint.h>
 
 #include "wire/functions.h"
+
+#pragma GCC visibility push(hidden)
 
 /* MT_FN_malloc and so on. */
 #define MT_FN_ENUM(number, symbol, handler) MT_FN_##symbol = number,
@@ -62,3 +64,5 @@ void mt_serve_free(void *p, size_t a, size_t b, long number);
  * C side serves it.
  */
 void *mt_pass_target(long number, const void *caller);
+
+#pragma GCC visibility pop

@@ -30,12 +30,12 @@ static bool begins(const char *text, const char *with)
 	return !*with;
 }
 
-static const void *address(uint64_t bias, uint64_t ptr)
+const void *mt_image_address(const struct mt_image *image, uint64_t ptr)
 {
-	return (const void *)(ptr < bias ? bias + ptr : ptr);
+	return (const void *)(ptr < image->bias ? image->bias + ptr : ptr);
 }
 
-bool mt_image_read(struct mt_image *ret, uint64_t bias, const Elf64_Dyn *dynamic)
+static bool read_dynamic(struct mt_image *ret, uint64_t bias, const Elf64_Dyn *dynamic)
 {
 	struct mt_image image = { .bias = bias, .dynamic = dynamic };
 	uint64_t soname = 0;
@@ -43,13 +43,13 @@ bool mt_image_read(struct mt_image *ret, uint64_t bias, const Elf64_Dyn *dynamic
 
 	for (d = dynamic; d->d_tag != DT_NULL; d++) {
 		if (d->d_tag == DT_SYMTAB)
-			image.symbols = address(bias, d->d_un.d_ptr);
+			image.symbols = mt_image_address(&image, d->d_un.d_ptr);
 		else if (d->d_tag == DT_STRTAB)
-			image.strings = address(bias, d->d_un.d_ptr);
+			image.strings = mt_image_address(&image, d->d_un.d_ptr);
 		else if (d->d_tag == DT_GNU_HASH)
-			image.gnu_hash = address(bias, d->d_un.d_ptr);
+			image.gnu_hash = mt_image_address(&image, d->d_un.d_ptr);
 		else if (d->d_tag == DT_HASH)
-			image.hash = address(bias, d->d_un.d_ptr);
+			image.hash = mt_image_address(&image, d->d_un.d_ptr);
 		else if (d->d_tag == DT_SONAME)
 			soname = d->d_un.d_val;
 	}
@@ -75,18 +75,34 @@ static bool segments_hold(const struct dl_phdr_info *info, const void *at)
 	return false;
 }
 
-static bool read_object(struct mt_image *ret, const struct dl_phdr_info *info)
+bool mt_image_object(struct mt_image *ret, const struct dl_phdr_info *info)
 {
+	const Elf64_Dyn *dynamic = NULL;
+	uint64_t start = ~0ULL, end = 0;
 	int i;
 
 	for (i = 0; i < info->dlpi_phnum; i++) {
 		const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
+		uint64_t at = info->dlpi_addr + ph->p_vaddr;
 
 		if (ph->p_type == PT_DYNAMIC)
-			return mt_image_read(ret, info->dlpi_addr,
-					     (const Elf64_Dyn *)(info->dlpi_addr + ph->p_vaddr));
+			dynamic = (const Elf64_Dyn *)at;
+		if (ph->p_type != PT_LOAD)
+			continue;
+		start = at < start ? at : start;
+		end = at + ph->p_memsz > end ? at + ph->p_memsz : end;
 	}
-	return false;
+	if (!dynamic || !read_dynamic(ret, info->dlpi_addr, dynamic))
+		return false;
+	ret->start = start;
+	ret->end = end;
+	return true;
+}
+
+bool mt_image_is_ours(const void *at)
+{
+	/* The first and last byte of what the linker laid out. */
+	return at >= (const void *)__ehdr_start && at < (const void *)_end;
 }
 
 /* The object that holds at or, where at is NULL, whose name begins so. */
@@ -101,24 +117,13 @@ static int look(struct dl_phdr_info *info, size_t size, void *arg)
 {
 	struct search *search = arg;
 	struct mt_image image;
-	int i;
 
 	if (search->at && !segments_hold(info, search->at))
 		return 0;
-	if (!read_object(&image, info))
+	if (!mt_image_object(&image, info))
 		return 0;
 	if (!search->at && !(image.soname && begins(image.soname, search->soname)))
 		return 0;
-	image.start = ~0ULL;
-	for (i = 0; i < info->dlpi_phnum; i++) {
-		const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
-		uint64_t start = info->dlpi_addr + ph->p_vaddr;
-
-		if (ph->p_type != PT_LOAD)
-			continue;
-		image.start = start < image.start ? start : image.start;
-		image.end = start + ph->p_memsz > image.end ? start + ph->p_memsz : image.end;
-	}
 	*search->ret = image;
 	search->found = true;
 	return 1;
@@ -225,8 +230,8 @@ static int look_next(struct dl_phdr_info *info, size_t size, void *arg)
 		return 1;
 	search->seen++;
 	if (!search->behind_us)
-		search->behind_us = segments_hold(info, (const void *)&look_next);
-	else if (read_object(&image, info))
+		search->behind_us = segments_hold(info, (const void *)look_next);
+	else if (mt_image_object(&image, info))
 		search->found = mt_image_function(&image, search->name);
 	return search->found != NULL;
 }

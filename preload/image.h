@@ -13,9 +13,15 @@
  *   Bounds:    no allocation; a hash look-up
  */
 #include <elf.h>
+#include <link.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#pragma GCC visibility push(hidden)
+
+/* What the linker puts at both ends of the shim. */
+extern const char __ehdr_start[], _end[];
 
 struct mt_image {
 	uint64_t bias;
@@ -25,11 +31,17 @@ struct mt_image {
 	const uint32_t *gnu_hash; /* or NULL */
 	const uint32_t *hash;	  /* or NULL */
 	const char *soname;	  /* or NULL */
-	uint64_t start, end;	  /* of its loadable segments; set by those that walk */
+	uint64_t start, end;	  /* of its loadable segments */
 };
 
-/* Reads what a PT_DYNAMIC at dynamic says; false where there is no symbol table. */
-bool mt_image_read(struct mt_image *ret, uint64_t bias, const Elf64_Dyn *dynamic);
+/* An object as dl_iterate_phdr() shows it; false where it has no symbol table. */
+bool mt_image_object(struct mt_image *ret, const struct dl_phdr_info *info);
+
+/* Where a pointer of its dynamic section leads. */
+const void *mt_image_address(const struct mt_image *image, uint64_t ptr);
+
+/* Does at lie in the shim itself? */
+bool mt_image_is_ours(const void *at);
 
 /* The object whose loadable segments hold at; false if there is none. */
 bool mt_image_at(struct mt_image *ret, const void *at);
@@ -50,3 +62,5 @@ unsigned mt_image_count(void);
 
 /* A function that the image defines, or NULL: not there, or chosen by a resolver. */
 void *mt_image_function(const struct mt_image *image, const char *name);
+
+#pragma GCC visibility pop

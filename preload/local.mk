@@ -16,6 +16,8 @@ pkglib_LTLIBRARIES += %D%/libmemtrack-preload.la
 %C%_libmemtrack_preload_la_SOURCES =	\
 	%D%/arena.c			\
 	%D%/arena.h			\
+	%D%/binding.c			\
+	%D%/binding.h			\
 	%D%/capture.c			\
 	%D%/capture.h			\
 	%D%/entry.S			\

@@ -12,6 +12,8 @@
  *     something, through the stubs: an allocation of its own is the reason, for LOADER_NS.
  *   - Before that lock is taken the stack that is needed under it has been touched: a stack
  *     overflow that the program handles by a longjmp happens without it.
+ *   - What an object's calls are bound to is known some time after it is in the list; one
+ *     that is bound lazily is looked at for as long as the loader is not idle.
  *   - The loader appends: where nothing was unloaded, what is new comes last.
  *   - No path is copied; that of the executable is read once, where it is sent.
  */
@@ -24,6 +26,7 @@
 #include <sys/auxv.h>
 #include <sys/stat.h>
 
+#include "preload/binding.h"
 #include "preload/glibc.h"
 #include "preload/image.h"
 #include "preload/real.h"
@@ -45,6 +48,18 @@ static struct {
 	bool namespace_told;
 } list;
 
+/* Whose calls were looked at; the loader's lock. */
+#define TOLD_MAX 16
+static struct {
+	bool displaced;	  /* nobody's calls come to the shim */
+	uint32_t started; /* objects that the image started with; these are not looked at */
+	uint32_t bound;	  /* objects from the first on that need no look any more */
+	uint32_t looks;	  /* since the list moved */
+	uint64_t last_ns;
+	uint64_t told[TOLD_MAX]; /* their biases */
+	uint32_t n_told;
+} bindings;
+
 struct mt_loader mt_loader = { 0, ~0ULL };
 
 /* When the loader allocated last, or 1 before it is known; 0: it has been idle since. */
@@ -55,13 +70,17 @@ static int threaded;
 
 static char exe[PATH_MAX];
 
+/* An object that is not bound to the end is looked at so often, and then so seldom. */
+#define BINDING_LOOKS 8
+#define BINDING_NS (100 * 1000 * 1000)
+
 /* One pass over what is loaded. */
 struct pass {
 	struct mt_self *self;
 	uint64_t loaded; /* in all name spaces */
 	uint32_t index;
 	uint32_t skip; /* objects that were sent before */
-	bool moved;
+	bool moved;    /* since the last list; of bindings: one was open */
 };
 
 static const char *path_of(const struct dl_phdr_info *info, uint32_t index)
@@ -234,6 +253,9 @@ static int look(struct dl_phdr_info *info, size_t size, void *arg)
 		pass->moved = true;
 		pass->skip = list.sent && list.subs == info->dlpi_subs ? list.objects : 0;
 		pass->loaded = info->dlpi_adds - info->dlpi_subs;
+		bindings.looks = 0;
+		if (!pass->skip)
+			bindings.bound = bindings.started;
 		list.adds = info->dlpi_adds;
 		list.subs = info->dlpi_subs;
 		list.sent = true;
@@ -267,12 +289,63 @@ void mt_modules_expect(void)
 	__atomic_store_n(&loader_active_ns, mt_now_ns(), __ATOMIC_RELAXED);
 }
 
+static void tell_binding(struct mt_self *self, const struct dl_phdr_info *info, uint32_t index)
+{
+	uint32_t i;
+
+	for (i = 0; i < bindings.n_told; i++)
+		if (bindings.told[i] == info->dlpi_addr)
+			return;
+	if (i == TOLD_MAX)
+		return;
+	bindings.told[bindings.n_told++] = info->dlpi_addr;
+	put_note(self, MT_NOTE_BOUND_ELSEWHERE, path_of(info, index));
+}
+
+static int look_at_binding(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	struct pass *pass = arg;
+	enum mt_binding binding = MT_BINDING_OURS;
+	struct mt_image image;
+
+	if (pass->index++ < pass->skip)
+		return 0;
+	if (mt_image_object(&image, info))
+		binding = mt_binding_of(&image);
+	if (binding == MT_BINDING_ELSEWHERE)
+		tell_binding(pass->self, info, pass->index - 1);
+	if (binding == MT_BINDING_OPEN)
+		pass->moved = true;
+	else if (!pass->moved)
+		bindings.bound = pass->index;
+	return 0;
+}
+
+/* Where RTLD_DEEPBIND took an object's calls elsewhere, says so. */
+static void check_bindings(struct mt_self *self)
+{
+	struct pass pass = { .self = self, .skip = bindings.bound };
+	uint64_t now;
+
+	if (bindings.displaced || bindings.bound >= list.objects)
+		return;
+	now = mt_now_ns();
+	if (bindings.looks >= BINDING_LOOKS && now - bindings.last_ns < BINDING_NS)
+		return;
+	bindings.looks++;
+	bindings.last_ns = now;
+	mt_libc.dl_iterate_phdr(look_at_binding, &pass);
+}
+
 /* Signals are blocked. */
 static void send_list(struct mt_self *self)
 {
 	struct pass pass = { .self = self };
 
 	mt_libc.dl_iterate_phdr(look, &pass);
+	if (!bindings.started)
+		bindings.started = bindings.bound = list.objects;
+	check_bindings(self);
 	if (pass.moved && pass.loaded > pass.index && !list.namespace_told) {
 		list.namespace_told = true;
 		put_note(self, MT_NOTE_OTHER_NAMESPACE, "dlmopen");
@@ -331,6 +404,7 @@ void mt_modules_begin(void)
 	}
 	if (!displacer.at)
 		return;
+	bindings.displaced = true;
 	displacer.self = mt_thread_self(__builtin_frame_address(0));
 	if (displacer.self)
 		mt_libc.dl_iterate_phdr(look_displacer, &displacer);

@@ -12,6 +12,8 @@
  */
 #include "preload/thread.h"
 
+#pragma GCC visibility push(hidden)
+
 /* Where the loader's code lies; all addresses, until it is known. */
 struct mt_loader {
 	uint64_t start, bytes;
@@ -37,3 +39,5 @@ void mt_modules_begin(void);
 
 /* In a fork's child. */
 void mt_modules_fork(void);
+
+#pragma GCC visibility pop

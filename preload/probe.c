@@ -19,8 +19,6 @@
 #include "preload/syscall.h"
 #include "wire/control.h"
 
-extern const unsigned char mt_probe_site[] __attribute__((visibility("hidden")));
-
 #define NOP 0x0f
 #define INT3 0xcc
 

@@ -10,8 +10,15 @@
  */
 #include <stdint.h>
 
+#pragma GCC visibility push(hidden)
+
+/* The probe's first instruction: a nop, unless the kernel has set the probe. */
+extern const unsigned char mt_probe_site[] __attribute__((visibility("hidden")));
+
 /* In a fork's child, before its first probe: makes the probe its own. */
 void mt_probe_renew(void);
 
 void mt_probe_send(uint64_t slot_epoch, uint64_t seq, uint64_t mask_low, uint64_t start,
 		   uint64_t end, uint64_t cookie, uint64_t mask_high);
+
+#pragma GCC visibility pop

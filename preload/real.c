@@ -30,17 +30,17 @@ static unsigned n_start;
 static int (*next_dlclose)(void *handle);
 
 #define NAME(number, symbol, handler) [number] = #symbol,
-static const char *const names[MT_FN_MAX] = { MT_FUNCTIONS(NAME) };
+const char *const mt_real_names[MT_FN_MAX] = { MT_FUNCTIONS(NAME) };
 
 bool mt_real_relocated(void)
 {
 	/* One word of each kind of relocation that the code of the shim depends on: the
 	 * loader does an object's relocations in one go, and calls nobody between them but
 	 * resolvers of functions that the shim itself uses. */
-	static const char *const *volatile relative = names;
+	static const char *const *volatile relative = mt_real_names;
 	void *volatile symbol = (void *)dl_iterate_phdr;
 
-	return relative == names && symbol;
+	return relative == mt_real_names && symbol;
 }
 
 static void *absent(void)
@@ -87,15 +87,15 @@ void mt_real_resolve(void)
 	for (number = MT_FN_malloc; number < MT_FN_FIRST_OPERATOR; number++) {
 		void *next;
 
-		if (!names[number])
+		if (!mt_real_names[number])
 			continue;
-		next = mt_image_next(names[number], n_start);
+		next = mt_image_next(mt_real_names[number], n_start);
 		if (!next && number <= MT_FN_free)
-			next = dlsym(RTLD_NEXT, names[number]); /* chosen by a resolver */
+			next = dlsym(RTLD_NEXT, mt_real_names[number]); /* chosen by a resolver */
 		mt_real[number] = next;
 	}
 	for (number = MT_FN_malloc; number < MT_FN_FIRST_OPERATOR; number++)
-		if (names[number] && !mt_real[number])
+		if (mt_real_names[number] && !mt_real[number])
 			mt_real[number] = number < MT_FN_free ? (void *)absent
 							      : mt_real[MT_FN_free];
 	next_dlclose = mt_image_next("dlclose", n_start);
@@ -158,7 +158,7 @@ static void *own_aligned_new(size_t size, size_t align)
 
 static void *own_operator(long number)
 {
-	const char *c = names[number];
+	const char *c = mt_real_names[number];
 
 	if (c[2] == 'd')
 		return mt_entry_free;
@@ -171,7 +171,7 @@ static void *own_operator(long number)
 /* In the scope of the module that caller lies in: its own, and what it was linked with. */
 static void *look_in_scope(long number, const void *caller)
 {
-	void *target = dlsym(RTLD_NEXT, names[number]);
+	void *target = dlsym(RTLD_NEXT, mt_real_names[number]);
 	void *module;
 	Dl_info info;
 
@@ -180,7 +180,7 @@ static void *look_in_scope(long number, const void *caller)
 	if (dladdr(caller, &info) && info.dli_fname) {
 		module = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
 		if (module) {
-			target = dlsym(module, names[number]);
+			target = dlsym(module, mt_real_names[number]);
 			mt_real_dlclose(module);
 		}
 	}
@@ -241,7 +241,7 @@ void *mt_pass_target(long number, const void *caller)
 	err = errno;
 	next = __atomic_load_n(&mt_real[number], __ATOMIC_RELAXED);
 	if (!next) {
-		next = mt_image_next(names[number], n_start);
+		next = mt_image_next(mt_real_names[number], n_start);
 		__atomic_store_n(&mt_real[number], next, __ATOMIC_RELAXED);
 	}
 	if (!next) {

@@ -17,6 +17,8 @@
 
 #include "preload/entry.h"
 
+#pragma GCC visibility push(hidden)
+
 /* The C library's own, whoever else stands in front of them. */
 struct mt_libc {
 	int (*clock_gettime)(clockid_t clock, struct timespec *ret);
@@ -30,6 +32,9 @@ struct mt_libc {
 };
 
 extern struct mt_libc mt_libc;
+
+/* By number; NULL where there is none. */
+extern const char *const mt_real_names[MT_FN_MAX];
 
 /* Were the shim's symbols bound?  Before that nothing but hidden data may be touched. */
 bool mt_real_relocated(void);
@@ -56,3 +61,5 @@ static inline uint64_t mt_now_ns(void)
 	mt_libc.clock_gettime(CLOCK_MONOTONIC, &now);
 	return now.tv_sec * 1000000000ULL + now.tv_nsec;
 }
+
+#pragma GCC visibility pop

@@ -17,6 +17,8 @@
 
 #include "wire/ring.h"
 
+#pragma GCC visibility push(hidden)
+
 /* Where a ring is, and how this thread appends. */
 struct mt_ring {
 	struct mt_thread *head;
@@ -60,3 +62,5 @@ void mt_piece_word(struct mt_piece_writer *writer, uint64_t word);
 
 /* The last, perhaps short, piece; true if all of them are on the ring. */
 bool mt_piece_end(struct mt_piece_writer *writer);
+
+#pragma GCC visibility pop

@@ -32,8 +32,8 @@
 #include "preload/syscall.h"
 
 #define HANDSHAKE_SECONDS 1
-/* How long a thread waits for another's request for a chunk, in steps of a millisecond. */
-#define GROW_WAITS_MAX (2 * HANDSHAKE_SECONDS * 1000)
+/* The first hand-shake is tried so often, if it is the answer that does not come. */
+#define STARTS_MAX 10
 
 /* In fork_word while one thread of a fork's child, its only one as a rule, sees to it. */
 #define FORK_BUSY 1
@@ -345,15 +345,19 @@ static void undo(void)
 static bool join(char **env)
 {
 	const char *text = variable(env, MT_RUN_VARIABLE);
+	int err, tries = 0;
 
 	/* Another C library's mutexes are not those of the rings. */
 	if (!text || !gnu_get_libc_version || getauxval(AT_SECURE) ||
 	    !parse_address(&mt_session.address, text))
 		return false;
-	if (shake(&mt_session.address, MT_HELLO_START)) {
-		undo();
+	do {
+		err = shake(&mt_session.address, MT_HELLO_START);
+		if (err)
+			undo();
+	} while (err == -EAGAIN && ++tries < STARTS_MAX);
+	if (err)
 		return false;
-	}
 	/* An image's first thread is the one that comes here first, but for a constructor
 	 * that starts threads before anything has allocated. */
 	if (mt_syscall3(SYS_gettid, 0, 0, 0) == mt_syscall3(SYS_getpid, 0, 0, 0))
@@ -406,28 +410,35 @@ bool mt_session_start(void)
 	return true;
 }
 
+/* Another thread is at it; false: the collector is gone, and so is the hope for a chunk. */
+static bool wait_for_grower(void)
+{
+	struct timespec moment = { .tv_nsec = 10 * 1000 * 1000 };
+
+	mt_syscall4(SYS_futex, (long)&mt_session.chunk_lock, FUTEX_WAIT_PRIVATE, 1, (long)&moment);
+	return !mt_session_orphaned();
+}
+
 bool mt_session_grow(uint32_t what, uint32_t known)
 {
-	struct timespec millisecond = { .tv_nsec = 1000000 };
-	int waits, unlocked;
-	bool grown;
+	int unlocked = 0, err = 0;
 
-	for (waits = 0;; waits++) {
-		unlocked = 0;
-		if (__atomic_compare_exchange_n(&mt_session.chunk_lock, &unlocked, 1, false,
-						__ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
-			break;
-		if (waits == GROW_WAITS_MAX)
+	while (!__atomic_compare_exchange_n(&mt_session.chunk_lock, &unlocked, 1, false,
+					    __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+		if (!wait_for_grower())
 			return false;
-		mt_syscall4(SYS_futex, (long)&mt_session.chunk_lock, FUTEX_WAIT_PRIVATE, 1,
-			    (long)&millisecond);
+		unlocked = 0;
 	}
-	grown = mt_session.n_chunks > known;
-	if (!grown)
-		grown = !shake(&mt_session.address, what);
+	/* A collector that is slow to answer is waited for, as one that is slow to make room
+	 * on a ring is: what this thread does meanwhile would be lost. */
+	while (mt_session.n_chunks <= known) {
+		err = shake(&mt_session.address, what);
+		if (err != -EAGAIN || mt_session_orphaned())
+			break;
+	}
 	__atomic_store_n(&mt_session.chunk_lock, 0, __ATOMIC_RELEASE);
 	mt_syscall3(SYS_futex, (long)&mt_session.chunk_lock, FUTEX_WAKE_PRIVATE, INT_MAX);
-	return grown;
+	return !err;
 }
 
 void mt_session_end(void)

@@ -18,6 +18,8 @@
 #include "wire/ring.h"
 #include "wire/session.h"
 
+#pragma GCC visibility push(hidden)
+
 /* Chunks that a process may have: 4,096 threads that allocate at the same time. */
 #define MT_PROCESS_CHUNKS 512
 
@@ -116,3 +118,5 @@ bool mt_session_orphaned(void);
 
 /* In a fork's child, before anything else is recorded. */
 void mt_session_fork(void);
+
+#pragma GCC visibility pop

@@ -114,16 +114,33 @@ static void lower_known(struct mt_self *self, uint64_t sp)
 	self->low_known = PAGE_OF(sp);
 }
 
+/* The end of the signal stack that start lies on; 0: on none. */
+static uint64_t signal_stack_end(uint64_t start)
+{
+	stack_t stack;
+
+	if (mt_syscall4(SYS_sigaltstack, 0, (long)&stack, 0, 0) || !(stack.ss_flags & SS_ONSTACK) ||
+	    start - (uint64_t)stack.ss_sp >= stack.ss_size)
+		return 0;
+	return ((uint64_t)stack.ss_sp + stack.ss_size) & ~7ULL;
+}
+
 uint64_t mt_thread_window_end(struct mt_self *self, uint64_t start)
 {
 	uint64_t base = start & ~(uint64_t)(MT_GROUP_BYTES - 1);
-	uint64_t end = base + mt_session.budget_bytes, page;
+	uint64_t end = base + mt_session.budget_bytes, page, stack_end;
 
-	if (start < self->low_known && self->bound)
-		lower_known(self, start);
 	if (mt_thread_on_stack(self, start))
 		return end < self->bound ? end : self->bound;
-
+	/* What lies behind a signal stack may be gone the next moment. */
+	stack_end = signal_stack_end(start);
+	if (stack_end)
+		return end < stack_end ? end : stack_end;
+	if (start < self->low_known && self->bound) {
+		lower_known(self, start);
+		if (mt_thread_on_stack(self, start))
+			return end < self->bound ? end : self->bound;
+	}
 	for (page = PAGE_OF(start) + MT_PAGE_BYTES; page < end; page += MT_PAGE_BYTES)
 		if (!readable(page))
 			return page;

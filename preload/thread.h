@@ -17,6 +17,8 @@
 #include "preload/ring.h"
 #include "preload/session.h"
 
+#pragma GCC visibility push(hidden)
+
 struct mt_self {
 	uint64_t token; /* mt_session_token() that it was claimed with; 0: no slot */
 	struct mt_ring ring;
@@ -66,3 +68,5 @@ static inline bool mt_thread_on_stack(const struct mt_self *self, uint64_t at)
 {
 	return at >= self->low_known && at < self->bound;
 }
+
+#pragma GCC visibility pop

@@ -44,6 +44,7 @@ test_scripts +=			\
 	%D%/budget.test		\
 	%D%/exports.test	\
 	%D%/headers.test	\
+	%D%/preload_alone.test	\
 	%D%/report.test		\
 	%D%/style.test
 
@@ -82,3 +83,10 @@ check_PROGRAMS += %D%/make_artifact %D%/dump_artifact
 %C%_make_artifact_LDADD   = $(sample_libs)
 %C%_dump_artifact_SOURCES = %D%/dump_artifact.c
 %C%_dump_artifact_LDADD   = $(sample_libs)
+
+## Figures, not tests: the machine is to be left alone while they are made.
+bench: all $(check_PROGRAMS)
+	$(AM_V_at)python3 $(srcdir)/%D%/bench/bench.py $(builddir) --json=bench.json
+.PHONY: bench
+CLEANFILES += bench.json
+EXTRA_DIST += %D%/bench/bench.py

@@ -88,14 +88,11 @@ struct mt_reference {
 _Static_assert(sizeof(struct mt_reference) == MT_PAGE_BYTES, "struct mt_reference changed size");
 
 /*
- * The probe is a function of its own (preload/probe.S), in a section of its own called
- * "mt_probe" so that the collector finds its file offset in a stripped file.
- *
- *   at 0                    begins with a 5-byte nop, which Linux 6.18 makes a call to a page
- *                           that it maps.  A fork's child has the call but, in 6.18, not the
- *                           page, and dies there unless it has renewed its text first.
- *   at MT_PROBE_SITE_BYTES  a second one, if the section is that long: begins with a 1-byte
- *                           nop, which stays a trap in everyone.
+ * The probe is a function of its own (preload/probe.S), alone in a section called "mt_probe"
+ * so that the collector finds its file offset in a stripped file.  It begins with a 5-byte
+ * nop, which Linux 6.18 makes a call of a page that it maps.  A fork's child has the call but,
+ * in 6.18, not the page, and dies there unless it has renewed its text first
+ * (mt_probe_renew()).
  *
  * Arguments, in registers that BPF reads:
  *
@@ -110,4 +107,3 @@ _Static_assert(sizeof(struct mt_reference) == MT_PAGE_BYTES, "struct mt_referenc
  */
 #define MT_PROBE_REGISTER (~0ULL)
 #define MT_PROBE_SECTION "mt_probe"
-#define MT_PROBE_SITE_BYTES 64

@@ -2,14 +2,15 @@
 /*
  * capture_probe.c - the BPF programs as the shim and the collector see them
  *
- * Links the collector's probes and decoder, has probe sites of its own, plays the shim on
- * stacks that churn, and compares each decoded window with memory, word by word.  Exits with
- * 77 where BPF is not allowed.
+ * Links the collector's probes and decoder and the shim's renewal of the probe, has a probe of
+ * its own, plays the shim on stacks that churn, and compares each decoded window with memory,
+ * word by word.  Exits with 77 where BPF is not allowed.
  */
 #include <check.h>
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +23,7 @@
 
 #include "collector/decode.h"
 #include "collector/probes.h"
+#include "preload/probe.h"
 #include "tests/stack_player.h"
 #include "wire/life.h"
 #include "wire/stack_encode.h"
@@ -29,14 +31,11 @@
 #define COOKIE 0x1122334455667788ULL
 #define SLOT 7
 #define LIVES_MAX 120
+/* What the kernel sets the probe with, unless it has made it a call. */
+#define INT3 0xcc
 
 /* Records that decode with every word right, one after the other. */
 #define CHURN 8000
-
-/* probe_sites.S.  fast: where the kernel may turn the trap into a call; safe: where not. */
-typedef void probe_fn(uint64_t slot_epoch, uint64_t seq, uint64_t mask_low, uint64_t start,
-		      uint64_t end, uint64_t cookie, uint64_t mask_high);
-probe_fn probe_fast, probe_safe;
 
 static struct mt_probes *probes;
 static struct mt_control *control;
@@ -109,7 +108,7 @@ static const __u64 *words(void)
 
 static void claim(void)
 {
-	probe_fast(SLOT, MT_PROBE_REGISTER, 0, 0, 0, COOKIE, 0);
+	mt_probe_send(SLOT, MT_PROBE_REGISTER, 0, 0, 0, COOKIE, 0);
 }
 
 static uint64_t compare(__u64 mask[2])
@@ -119,20 +118,15 @@ static uint64_t compare(__u64 mask[2])
 }
 
 /* Probes for the player's window as the shim would; returns what BPF said. */
-static uint32_t probe_by(probe_fn *site)
+static uint32_t probe(void)
 {
 	uint64_t seq = reference->seq;
 	__u64 mask[2];
 
 	compare(mask);
-	site(SLOT | (uint64_t)player.epoch << 32, seq, mask[0], player.start, player.end, COOKIE,
-	     mask[1]);
+	mt_probe_send(SLOT | (uint64_t)player.epoch << 32, seq, mask[0], player.start, player.end,
+		      COOKIE, mask[1]);
 	return *(volatile uint32_t *)&reference->status;
-}
-
-static uint32_t probe(void)
-{
-	return probe_by(probe_fast);
 }
 
 /* The record that was sent is on the ring, and is the player's window. */
@@ -184,8 +178,8 @@ START_TEST(churn)
 			seq -= 2;
 			mask[0] = mask[1] = 0;
 		}
-		probe_fast(SLOT | (uint64_t)player.epoch << 32, seq, mask[0], player.start,
-			   player.end, COOKIE, mask[1]);
+		mt_probe_send(SLOT | (uint64_t)player.epoch << 32, seq, mask[0], player.start,
+			      player.end, COOKIE, mask[1]);
 		ck_assert_uint_eq(*(volatile uint32_t *)&reference->status, MT_PROBE_SENT);
 		check_sent();
 		ck_assert_uint_eq(last.digest, digest);
@@ -330,7 +324,7 @@ START_TEST(pages_that_are_not_there)
 	page = (char *)((player.start + 8192) & ~4095ULL);
 	ck_assert_int_eq(madvise(page, 4096, MADV_DONTNEED), 0);
 	seq = reference->seq;
-	probe_fast(SLOT, seq, ~0ULL, player.start, player.end, COOKIE, ~0ULL);
+	mt_probe_send(SLOT, seq, ~0ULL, player.start, player.end, COOKIE, ~0ULL);
 	ck_assert_uint_eq(reference->status, MT_PROBE_FAULT);
 	ck_assert_uint_eq(reference->seq, seq);
 	ck_assert_uint_eq(control->faulted_probes, 1);
@@ -344,7 +338,7 @@ START_TEST(pages_that_are_not_there)
 	first_window(8);
 	ck_assert_uint_eq(probe(), MT_PROBE_SENT);
 	check_sent();
-	probe_fast(SLOT, reference->seq, ~0ULL, player.start, player.end + 8, COOKIE, ~0ULL);
+	mt_probe_send(SLOT, reference->seq, ~0ULL, player.start, player.end + 8, COOKIE, ~0ULL);
 	ck_assert_uint_eq(reference->status, MT_PROBE_FAULT);
 	close_run();
 }
@@ -372,12 +366,12 @@ START_TEST(windows_that_are_none)
 	claim();
 	seq = reference->seq;
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
-		probe_fast(SLOT, seq, ~0ULL, wrong[i].start, wrong[i].end, COOKIE, ~0ULL);
+		mt_probe_send(SLOT, seq, ~0ULL, wrong[i].start, wrong[i].end, COOKIE, ~0ULL);
 		ck_assert_uint_eq(reference->status, MT_PROBE_REFUSED);
 		ck_assert_uint_eq(control->refused_probes, i + 1);
 	}
 	/* No kernel memory, and nothing else that is not there. */
-	probe_fast(SLOT, seq, ~0ULL, 0x00ffffffffff0000, 0x00ffffffffff0100, COOKIE, ~0ULL);
+	mt_probe_send(SLOT, seq, ~0ULL, 0x00ffffffffff0000, 0x00ffffffffff0100, COOKIE, ~0ULL);
 	ck_assert_uint_eq(reference->status, MT_PROBE_FAULT);
 	ck_assert_uint_eq(reference->seq, seq);
 	close_run();
@@ -409,9 +403,9 @@ START_TEST(who_may_probe)
 	/* Who does not know the cookie leaves no trace in the slot. */
 	probes_before = reference->probes;
 	refused = control->refused_probes;
-	probe_fast(SLOT, MT_PROBE_REGISTER, 0, 0, 0, COOKIE + 1, 0);
-	probe_fast(SLOT, seq, ~0ULL, player.start, player.end, COOKIE + 1, ~0ULL);
-	probe_fast(MT_BPF_SLOTS, MT_PROBE_REGISTER, 0, 0, 0, COOKIE, 0);
+	mt_probe_send(SLOT, MT_PROBE_REGISTER, 0, 0, 0, COOKIE + 1, 0);
+	mt_probe_send(SLOT, seq, ~0ULL, player.start, player.end, COOKIE + 1, ~0ULL);
+	mt_probe_send(MT_BPF_SLOTS, MT_PROBE_REGISTER, 0, 0, 0, COOKIE, 0);
 	ck_assert_uint_eq(reference->probes, probes_before);
 	ck_assert_uint_eq(control->refused_probes, refused + 3);
 
@@ -421,10 +415,13 @@ START_TEST(who_may_probe)
 
 	child = fork();
 	ck_assert_int_ge(child, 0);
-	if (!child)
-		_exit(probe_by(probe_safe) == MT_PROBE_REFUSED ? 0 : 1);
+	if (!child) {
+		mt_probe_renew();
+		_exit(probe() == MT_PROBE_REFUSED ? 0 : 1);
+	}
 	ck_assert_int_eq(waitpid(child, &wait_status, 0), child);
 	ck_assert_int_eq(wait_status, 0);
+	ck_assert_uint_eq(control->refused_probes, refused + 5);
 	ck_assert_uint_eq(reference->seq, seq);
 
 	/* A vfork child runs as the owner, who waits. */
@@ -443,11 +440,27 @@ START_TEST(who_may_probe)
 END_TEST
 
 /*
- * A fork's child has its parent's text, in which the kernel (6.18) has made the nop of the
- * fast site a call; but what is called is not copied.  The safe site is a nop that stays a
- * trap, whoever has used it before.
+ * What a fork's child does before it captures; false if a probe of its own is not counted, or
+ * sends nothing.
  */
-START_TEST(fork_child_has_the_safe_site)
+static bool child_probes(void)
+{
+	uint32_t before = reference->probes;
+
+	mt_probe_renew();
+	claim();
+	if (reference->status != MT_PROBE_REGISTERED || reference->probes != before + 1)
+		return false;
+	++*player_word(&player, player.start);
+	return probe() == MT_PROBE_SENT && reference->probes == before + 2;
+}
+
+/*
+ * A fork's child has its parent's text, in which the kernel (6.18) has made the nop of the
+ * probe a call; but what is called is not copied.  Renewed, the probe is its own, and that of
+ * a child of its own; its parent's is as it was.
+ */
+START_TEST(fork_child_renews_the_probe)
 {
 	int status;
 	pid_t child;
@@ -457,28 +470,31 @@ START_TEST(fork_child_has_the_safe_site)
 	claim();
 	for (int i = 0; i < 10; i++) {
 		++*player_word(&player, player.start);
-		ck_assert_uint_eq(probe_by(i % 2 ? probe_safe : probe_fast), MT_PROBE_SENT);
+		ck_assert_uint_eq(probe(), MT_PROBE_SENT);
 		check_sent();
 	}
+	printf("# the probe is a %s\n",
+	       *(const volatile unsigned char *)mt_probe_site == INT3 ? "trap" : "call");
 	child = fork();
 	ck_assert_int_ge(child, 0);
 	if (!child) {
-		probe_safe(SLOT, MT_PROBE_REGISTER, 0, 0, 0, COOKIE, 0);
-		status = probe_by(probe_safe);
-		child = fork();
-		if (!child) {
-			probe_safe(SLOT, MT_PROBE_REGISTER, 0, 0, 0, COOKIE, 0);
-			_exit(probe_by(probe_safe) == MT_PROBE_SENT ? 0 : 1);
-		}
-		if (status != MT_PROBE_SENT || waitpid(child, &status, 0) != child)
+		if (!child_probes())
 			_exit(1);
-		_exit(status != 0);
+		child = fork();
+		if (!child)
+			_exit(child_probes() ? 0 : 2);
+		_exit(waitpid(child, &status, 0) == child && !status ? 0 : 3);
 	}
 	ck_assert_int_eq(waitpid(child, &status, 0), child);
 	ck_assert_int_eq(status, 0);
 	drain();
 	ck_assert_uint_eq(n_records, 12);
 	ck_assert_int_eq(decode_error, 0);
+
+	claim();
+	++*player_word(&player, player.start);
+	ck_assert_uint_eq(probe(), MT_PROBE_SENT);
+	check_sent();
 	close_run();
 }
 END_TEST
@@ -489,7 +505,7 @@ static volatile int hammering;
 static void *hammer(void *unused)
 {
 	while (hammering)
-		probe_fast(SLOT, 0, ~0ULL, player.bound - 512, player.bound, COOKIE, ~0ULL);
+		mt_probe_send(SLOT, 0, ~0ULL, player.bound - 512, player.bound, COOKIE, ~0ULL);
 	return NULL;
 }
 
@@ -741,7 +757,7 @@ int main(void)
 	tcase_add_test(cases, pages_that_are_not_there);
 	tcase_add_test(cases, windows_that_are_none);
 	tcase_add_test(cases, who_may_probe);
-	tcase_add_test(cases, fork_child_has_the_safe_site);
+	tcase_add_test(cases, fork_child_renews_the_probe);
 	tcase_add_test(cases, two_in_one_slot);
 	tcase_add_test(cases, amount_wakes);
 	tcase_add_test(cases, lives_of_members);

@@ -36,10 +36,11 @@ check_LTLIBRARIES += %D%/count_preload.la
 %C%_count_preload_la_CFLAGS  = $(MT_WARN_CFLAGS) -O2 -g -fno-builtin
 %C%_count_preload_la_LDFLAGS = -module -avoid-version -shared -rpath /nowhere
 
-## The BPF programs, without the shim.
+## The BPF programs, without the shim but for how it renews the probe in a child.
 if ENABLE_BPF
 unit_tests += %D%/capture_probe
-%C%_capture_probe_SOURCES = %D%/capture_probe.c %D%/probe_sites.S tests/stack_player.h
+%C%_capture_probe_SOURCES = %D%/capture_probe.c %D%/probe_sites.S preload/probe.c	\
+	tests/stack_player.h
 %C%_capture_probe_CFLAGS  = $(MT_WARN_CFLAGS) $(MT_SAN_CFLAGS) $(CHECK_CFLAGS)
 %C%_capture_probe_LDADD   = $(collector_libs) $(CHECK_LIBS)
 else

@@ -1,34 +1,26 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * probe_sites.S - the two probe sites of wire/reference.h, for capture_probe.c; x86-64
+ * probe_sites.S - a probe as wire/reference.h has it, for capture_probe.c; x86-64
  *
- * void probe_fast(u64 slot_epoch, u64 seq, u64 mask_low, u64 start, u64 end, u64 cookie,
- *                 u64 mask_high)
- * void probe_safe(the same)
+ * Under the names of preload/probe.h: mt_probe_renew() is the shim's, and looks for its site.
  */
 	.text
-	.globl	probe_fast
-	.type	probe_fast, @function
-probe_fast:
+	.globl	mt_probe_send
+	.hidden	mt_probe_send
+	.type	mt_probe_send, @function
+mt_probe_send:
 	movq	8(%rsp), %r10
-	jmp	site_fast
-	.size	probe_fast, . - probe_fast
-
-	.globl	probe_safe
-	.type	probe_safe, @function
-probe_safe:
-	movq	8(%rsp), %r10
-	jmp	site_safe
-	.size	probe_safe, . - probe_safe
+	jmp	mt_probe_site
+	.size	mt_probe_send, . - mt_probe_send
 
 	.section mt_probe, "ax", @progbits
+	.globl	mt_probe_site
+	.hidden	mt_probe_site
+	.type	mt_probe_site, @function
 	.p2align 6
-site_fast:
+mt_probe_site:
 	.byte	0x0f, 0x1f, 0x44, 0x00, 0x00
 	ret
-	.p2align 6
-site_safe:
-	nop
-	ret
+	.size	mt_probe_site, . - mt_probe_site
 
 	.section .note.GNU-stack, "", @progbits

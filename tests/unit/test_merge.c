@@ -206,7 +206,7 @@ START_TEST(all_chunks)
 
 	for (int i = 1; i < MT_CHUNKS; i++)
 		ck_assert_int_eq(mt_segments_give_chunk(segments, false, 1, &welcome), 0);
-	ck_assert_int_eq(mt_segments_give_chunk(segments, false, 1, &welcome), -EAGAIN);
+	ck_assert_int_eq(mt_segments_give_chunk(segments, false, 1, &welcome), -ENOSPC);
 }
 END_TEST
 
