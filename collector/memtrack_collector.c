@@ -37,7 +37,7 @@
 
 /* Between two passes; less while rings fill faster than that empties them. */
 #define DRAIN_INTERVAL_NS (1000 * 1000ULL)
-#define BUSY_INTERVAL_NS (100 * 1000ULL)
+#define WORTH_SLEEPING_NS (20 * 1000ULL)
 /* After the targets are switched off: for those that are in the middle of an append. */
 #define SETTLE_US 2000
 #define FILES_WANTED 1024
@@ -150,6 +150,21 @@ static int parse_options(int argc, char **argv, struct options *o)
 	return 0;
 }
 
+static const char *remedy(int r)
+{
+	switch (r) {
+	case -EPERM:
+	case -EACCES:
+		return " (needs root, or CAP_BPF and CAP_PERFMON)";
+	case -EMFILE:
+		return " (needs about 30: raise ulimit -n)";
+	case -EOPNOTSUPP:
+		return " (this memtrack was built without)";
+	default:
+		return "";
+	}
+}
+
 /* Loads and attaches the kernel part; why says what could not be done. */
 static int open_probes(struct collector *c, char *why, size_t room)
 {
@@ -165,9 +180,7 @@ static int open_probes(struct collector *c, char *why, size_t room)
 		r = mt_probes_attach(c->probes, c->options.shim);
 	}
 	if (r < 0) {
-		snprintf(why, room, "cannot %s: %s%s", verb, strerror(-r),
-			 r == -EPERM || r == -EACCES ? " (needs root, or CAP_BPF and CAP_PERFMON)"
-						     : "");
+		snprintf(why, room, "cannot %s: %s%s", verb, strerror(-r), remedy(r));
 		mt_probes_close(c->probes);
 		c->probes = NULL;
 	}
@@ -350,11 +363,11 @@ static bool hear(struct collector *c)
 /* How long to wait for the next pass: no ring is to fill up in that time. */
 static uint64_t interval_ns(const struct collector *c)
 {
-	uint32_t percent = c->error ? 0 : mt_pipeline_fill_percent(c->pipeline);
+	uint64_t quarter_ns = c->error ? UINT64_MAX : mt_pipeline_quarter_ns(c->pipeline);
 
-	if (percent >= 20)
+	if (quarter_ns < WORTH_SLEEPING_NS)
 		return 0;
-	return percent >= 2 ? BUSY_INTERVAL_NS : DRAIN_INTERVAL_NS;
+	return quarter_ns < DRAIN_INTERVAL_NS ? quarter_ns : DRAIN_INTERVAL_NS;
 }
 
 static void record(struct collector *c)

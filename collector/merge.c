@@ -44,7 +44,7 @@ struct mt_merge {
 	struct cursor *cursors;
 	uint32_t n, room;
 	uint64_t fullest_bytes;
-	bool was_full, pending;
+	bool pending;
 	uint64_t broken;
 };
 
@@ -159,8 +159,6 @@ static int look_at(struct mt_merge *m, uint32_t slot)
 	}
 	if (fill > m->fullest_bytes)
 		m->fullest_bytes = fill;
-	if (fill > m->segments->ring_bytes - 8 * sizeof(struct mt_cell))
-		m->was_full = true;
 	return add_cursor(m, slot, tail, head);
 }
 
@@ -169,7 +167,6 @@ int mt_merge_heads(struct mt_merge *m)
 	int r;
 
 	m->n = 0;
-	m->was_full = false;
 	m->fullest_bytes = 0;
 	for (uint32_t c = 0; c < m->segments->chunks_used; c++) {
 		if (!m->segments->chunks[c].given)
@@ -194,8 +191,8 @@ static void publish(struct mt_merge *m, struct cursor *c)
 	m->rings[c->slot].tail = c->at;
 	__atomic_store_n(&thread->tail, c->at, __ATOMIC_RELEASE);
 	c->unpublished = 0;
-	if (m->was_full)
-		mt_segments_wake(m->segments);
+	/* Who waits for room has latched it, and may be waiting since the heads were taken. */
+	mt_segments_release(m->segments);
 }
 
 int64_t mt_merge_cells(struct mt_merge *m, uint64_t below_ns, uint64_t max_cells, mt_cell_fn fn,

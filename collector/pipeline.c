@@ -26,6 +26,8 @@
 #include "wire/life.h"
 #include "wire/stack_record.h"
 
+/* Of what is left of an old rate after each pass. */
+#define RATE_DECAY 0.98
 #define SWEEP_NS (100 * 1000 * 1000ULL)
 
 struct mt_pipeline {
@@ -40,7 +42,9 @@ struct mt_pipeline {
 	uint32_t root;
 	uint32_t nodes_put; /* nodes below this are put */
 	uint64_t next_sweep_ns;
-	int error; /* of a callback that can not return it */
+	uint64_t heads_ns; /* when the heads were taken last */
+	double fastest;	   /* bytes a ns that the fastest ring gets, lately */
+	int error;	   /* of a callback that can not return it */
 	uint64_t lost_events, stray_cells, not_tracked;
 };
 
@@ -353,14 +357,6 @@ static int sweep(struct mt_pipeline *p, uint64_t now_ns)
 	return r;
 }
 
-static void release_latch(struct mt_segments *segments)
-{
-	if (!__atomic_load_n(&segments->control->latch, __ATOMIC_ACQUIRE))
-		return;
-	__atomic_store_n(&segments->control->latch, 0, __ATOMIC_RELEASE);
-	mt_segments_wake(segments);
-}
-
 static int64_t pass(struct mt_pipeline *p, uint64_t below_ns)
 {
 	int64_t cells;
@@ -375,7 +371,7 @@ static int64_t pass(struct mt_pipeline *p, uint64_t below_ns)
 	cells = mt_merge_cells(p->merge, below_ns, MT_PIPELINE_CELLS, on_cell, p);
 	if (cells < 0)
 		return cells;
-	release_latch(p->config.segments);
+	mt_segments_release(p->config.segments);
 	if (cells < MT_PIPELINE_CELLS) {
 		r = mt_processes_advance(p->processes, below_ns);
 		if (r < 0)
@@ -384,12 +380,24 @@ static int64_t pass(struct mt_pipeline *p, uint64_t below_ns)
 	return cells;
 }
 
+/* The rate of the fastest ring; it is forgotten slowly, so that a pause makes nobody late. */
+static void note_rate(struct mt_pipeline *p, uint64_t now_ns)
+{
+	double rate = 0;
+
+	if (now_ns > p->heads_ns)
+		rate = (double)mt_merge_fullest_bytes(p->merge) / (double)(now_ns - p->heads_ns);
+	p->heads_ns = now_ns;
+	p->fastest = rate > p->fastest * RATE_DECAY ? rate : p->fastest * RATE_DECAY;
+}
+
 int64_t mt_pipeline_pass(struct mt_pipeline *p)
 {
 	uint64_t now_ns = mt_clock_ns();
 	int64_t cells = pass(p, now_ns);
 	int r;
 
+	note_rate(p, now_ns);
 	if (cells < 0)
 		return cells;
 	r = sweep(p, now_ns);
@@ -398,9 +406,11 @@ int64_t mt_pipeline_pass(struct mt_pipeline *p)
 	return p->error ? p->error : cells;
 }
 
-uint32_t mt_pipeline_fill_percent(const struct mt_pipeline *p)
+uint64_t mt_pipeline_quarter_ns(const struct mt_pipeline *p)
 {
-	return (uint32_t)(mt_merge_fullest_bytes(p->merge) * 100 / p->config.segments->ring_bytes);
+	double quarter = p->config.segments->ring_bytes / 4.0;
+
+	return p->fastest > 0 ? (uint64_t)(quarter / p->fastest) : UINT64_MAX;
 }
 
 int mt_pipeline_finish(struct mt_pipeline *p)

@@ -47,8 +47,8 @@ void mt_pipeline_arrive(void *pipeline, const struct mt_arrival *arrival);
 /* One pass over everything; returns the cells that were handed on. */
 int64_t mt_pipeline_pass(struct mt_pipeline *pipeline);
 
-/* How full the fullest ring was at the last pass, in percent. */
-uint32_t mt_pipeline_fill_percent(const struct mt_pipeline *pipeline);
+/* In how many ns, by what the last passes saw, the fastest ring will be a quarter full. */
+uint64_t mt_pipeline_quarter_ns(const struct mt_pipeline *pipeline);
 
 /* Passes until nothing is left, without regard to time; then puts what is known to end. */
 int mt_pipeline_finish(struct mt_pipeline *pipeline);

@@ -257,3 +257,11 @@ void mt_segments_wake(struct mt_segments *s)
 	__atomic_fetch_add(&s->gate->futex, 1, __ATOMIC_SEQ_CST);
 	syscall(SYS_futex, &s->gate->futex, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
+
+void mt_segments_release(struct mt_segments *s)
+{
+	if (!__atomic_load_n(&s->control->latch, __ATOMIC_ACQUIRE))
+		return;
+	__atomic_store_n(&s->control->latch, 0, __ATOMIC_RELEASE);
+	mt_segments_wake(s);
+}

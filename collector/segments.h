@@ -88,6 +88,10 @@ int mt_segments_references_fd(const struct mt_segments *segments, uint32_t captu
 /* Moves the gate's futex word and wakes all threads that wait for room. */
 void mt_segments_wake(struct mt_segments *segments);
 
+/* The same, and the latch cleared, if it is set.  Call it after the new tails are published:
+ * in another order a thread could sleep through its release. */
+void mt_segments_release(struct mt_segments *segments);
+
 static inline void mt_segments_closep(struct mt_segments **segments)
 {
 	mt_segments_close(*segments);

@@ -42,7 +42,7 @@ def tools(builddir, artifact):
         ("untracked", [], None),
         ("memtrack inline", run + ["--capture=inline", "--"], artifact),
         ("memtrack ebpf", run + ["--capture=ebpf", "--"], artifact),
-        ("heaptrack", ["heaptrack", "--record-only", "-o", artifact], artifact + ".zst"),
+        ("heaptrack", ["heaptrack", "-o", artifact], artifact + ".zst"),
     ]
 
 
