@@ -105,8 +105,15 @@ void mt_real_resolve(void)
 const void *mt_real_displaced(void)
 {
 	const void *first = dlsym(RTLD_DEFAULT, "malloc");
+	struct mt_image image;
 
-	return first != (void *)mt_entry_malloc ? first : NULL;
+	if (first == (void *)mt_entry_malloc)
+		return NULL;
+	/* An executable at a fixed address that takes malloc's has a stub of its own for it,
+	 * and the loader calls that the function; through the stub it calls ours. */
+	if (mt_image_at(&image, first) && mt_image_function(&image, "malloc") != first)
+		return NULL;
+	return first;
 }
 
 int mt_real_dlclose(void *handle)
