@@ -20,6 +20,7 @@
 #include <fcntl.h>
 #include <msgpack.h>
 #include <poll.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -138,11 +139,22 @@ static void cut_off(struct mt_writer *writer)
 		lseek(writer->fd, end, SEEK_SET);
 }
 
+/* Whether somebody else has made the file shorter: what follows would be behind a hole. */
+static bool was_cut(const struct mt_writer *writer)
+{
+	struct stat st;
+
+	return writer->start >= 0 && fstat(writer->fd, &st) == 0 &&
+	       st.st_size < writer->start + (off_t)writer->bytes;
+}
+
 /* Writes frame. */
 static int write_frame(struct mt_writer *writer)
 {
 	size_t done = 0;
 
+	if (was_cut(writer))
+		return fail(writer, -ESTALE);
 	while (done < writer->frame_len) {
 		ssize_t n = write(writer->fd, writer->frame + done, writer->frame_len - done);
 

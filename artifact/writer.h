@@ -14,6 +14,7 @@
  *              later call returns it and writes nothing, and what is in the file by then
  *              is whole frames that a reader accepts (a frame that was cut by a full disk
  *              is cut off again where the file can be truncated).
+ *              -ESTALE: somebody else has made the file shorter.
  *              SIGPIPE and SIGXFSZ are the caller's to ignore.
  *   Threads:   one at a time.
  *   Bounds:    a frame holds at most MT_WRITER_FRAME_EVENTS events, and is written when

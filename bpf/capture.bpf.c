@@ -257,7 +257,7 @@ __noinline int commit_window(__u32 slot)
 	return MT_PROBE_SENT;
 }
 
-/* Latches an episode of pressure, DESIGN 4.7, unless one is latched. */
+/* Latches an episode of pressure, wire/control.h, unless one is latched. */
 __noinline int latch_pressure(__u32 slot)
 {
 	struct mt_control *shared = control_page();

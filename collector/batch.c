@@ -83,7 +83,8 @@ static int append(struct mt_batch *batch, enum mt_batch_kind kind, const void *f
 	memcpy(at, fixed, fixed_len);
 	at += fixed_len;
 	for (size_t i = 0; i < n_tails; i++) {
-		memcpy(at, tails[i].bytes, tails[i].len);
+		if (tails[i].len)
+			memcpy(at, tails[i].bytes, tails[i].len);
 		at += tails[i].len;
 	}
 	batch->used += len;

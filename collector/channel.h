@@ -16,7 +16,7 @@
  *     GO        the command may start: it is known to the kernel part
  *     NOTE      to be printed always: something that is not in the artifact, and why
  *     SUMMARY   to be printed on request (-v)
- *     DONE      number: MT_DONE_* bits.  Nothing follows.
+ *     DONE      number: MT_DONE_* bits; text: bytes in the artifact.  Nothing follows.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -38,6 +38,7 @@ enum mt_message_kind {
 
 #define MT_DONE_LOST 1	 /* events or stacks are missing */
 #define MT_DONE_FAILED 2 /* the artifact is not complete */
+#define MT_DONE_IN_USE 4 /* programs go on: the collector removes the run's directory later */
 
 struct mt_message {
 	uint32_t kind;

@@ -3,22 +3,26 @@
  * forward.c - see forward.h for the contract
  *
  * Invariants
+ *   - The kernel's own SIGXFSZ is not forwarded, as no signal of the kernel is: a limit that
+ *     is meant for the command gives our writes an error.
  *   - All signals in forwarded[] and SIGCHLD are blocked and have their default
  *     disposition here, whatever was inherited: one that is ignored would not be queued.
  */
 #include "collector/forward.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/err.h"
 
-static const int forwarded[] = { SIGHUP,  SIGINT,  SIGQUIT, SIGTERM,   SIGUSR1,
-				 SIGUSR2, SIGALRM, SIGPIPE, SIGCONT,   SIGWINCH,
-				 SIGURG,  SIGIO,   SIGPROF, SIGVTALRM, SIGPWR };
+static const int forwarded[] = { SIGHUP,  SIGINT,    SIGQUIT, SIGTERM,	SIGUSR1, SIGUSR2,
+				 SIGALRM, SIGPIPE,   SIGCONT, SIGWINCH, SIGURG,	 SIGIO,
+				 SIGPROF, SIGVTALRM, SIGPWR,  SIGXFSZ };
 
 #define N_FORWARDED (sizeof(forwarded) / sizeof(forwarded[0]))
 
@@ -70,18 +74,18 @@ static bool sent_by_somebody(const struct signalfd_siginfo *info)
 static bool stays_stopped(pid_t tgid)
 {
 	const struct timespec moment = { .tv_nsec = 10 * 1000 * 1000 };
-	char path[32], state = '?';
-	FILE *file;
+	mt_cleanup(mt_fclosep) FILE *file = NULL;
+	char path[32], stat[256];
+	const char *state;
 
 	nanosleep(&moment, NULL);
 	snprintf(path, sizeof(path), "/proc/%d/stat", (int)tgid);
 	file = fopen(path, "re");
 	if (!file)
 		return false;
-	if (fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
-		state = '?';
-	fclose(file);
-	return state == 'T';
+	stat[fread(stat, 1, sizeof(stat) - 1, file)] = '\0';
+	state = strrchr(stat, ')'); /* the name before it may have anything in it */
+	return state && state[1] == ' ' && state[2] == 'T';
 }
 
 static bool reap(pid_t tgid, int *ret_status)
@@ -113,4 +117,13 @@ bool mt_forward_handle(struct mt_forward *f, pid_t tgid, int *ret_status)
 		}
 	}
 	return false;
+}
+
+void mt_forward_release(struct mt_forward *f)
+{
+	struct signalfd_siginfo info;
+
+	while (read(f->fd, &info, sizeof(info)) == sizeof(info))
+		;
+	mt_forward_restore(f);
 }

@@ -10,7 +10,7 @@
  * Contract
  *   Ownership: mt_forward_init() blocks the signals and remembers mask and dispositions;
  *              mt_forward_restore() gives them back, in the command's process.  Our own
- *              stay blocked.
+ *              stay blocked until mt_forward_release().
  *   Errors:    negative errno of signalfd(2).
  *   Threads:   one.
  */
@@ -26,6 +26,9 @@ struct mt_forward {
 
 int mt_forward_init(struct mt_forward *ret);
 void mt_forward_restore(const struct mt_forward *forward);
+
+/* The command has ended: what was for it is dropped, and from now on signals are for us. */
+void mt_forward_release(struct mt_forward *forward);
 
 /* Handles the signals that are there; returns whether the command ended, with its status. */
 bool mt_forward_handle(struct mt_forward *forward, pid_t tgid, int *ret_status);

@@ -75,7 +75,7 @@ collector_unwind_sources =	\
 %C%_libcollector_a_CPPFLAGS = $(AM_CPPFLAGS) $(LIBBPF_CFLAGS) $(LIBELF_CFLAGS) $(XXHASH_CFLAGS)
 
 if ENABLE_BPF
-%C%_libcollector_a_SOURCES += %D%/probes.c
+%C%_libcollector_a_SOURCES += %D%/probes.c %D%/uprobe_link.c %D%/uprobe_link.h
 %D%/libcollector_a-probes.$(OBJEXT): bpf/memtrack.skel.h
 else
 %C%_libcollector_a_SOURCES += %D%/probes_none.c
@@ -94,4 +94,4 @@ pkglibexec_PROGRAMS += %D%/memtrack-collector
 %C%_memtrack_collector_SOURCES = %D%/memtrack_collector.c
 %C%_memtrack_collector_LDADD   = $(collector_libs)
 
-EXTRA_DIST += %D%/probes.c %D%/probes_none.c
+EXTRA_DIST += %D%/probes.c %D%/probes_none.c %D%/uprobe_link.c %D%/uprobe_link.h

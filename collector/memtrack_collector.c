@@ -2,13 +2,14 @@
 /*
  * memtrack_collector.c - the process that records a run; started by memtrack-run
  *
- *   memtrack-collector --channel=FD --output=FD --directory=PATH --shim=NAME
- *                      --stack-size=BYTES --capture=auto|ebpf|inline -- COMMAND ARGS...
+ *   memtrack-collector --channel=FD --output=FD --directory=PATH --shim=PATH
+ *                      --stack-size=SIZE --capture=auto|ebpf|inline -- COMMAND ARGS...
  *
  * It is told of the command over the channel (collector/channel.h) and tells memtrack-run
  * what to print; it prints nothing itself but what is wrong before there is a channel.
  * Signals of the terminal are memtrack-run's and the command's business: they are blocked
- * here, and when the channel ends, for whatever reason, the artifact is finished.
+ * here, and when the channel ends, for whatever reason, the artifact is finished.  Its
+ * standard input and output are /dev/null.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -30,6 +31,7 @@
 #include "collector/clock.h"
 #include "collector/encode.h"
 #include "collector/pipeline.h"
+#include "collector/place.h"
 #include "collector/probes.h"
 #include "collector/segments.h"
 #include "collector/session.h"
@@ -66,6 +68,7 @@ struct collector {
 	struct mt_pipeline *pipeline;
 	char why_inline[256];
 	int command_status; /* -1: not known */
+	bool leave;	    /* remove the directory when nobody uses it any more */
 	int error;	    /* the first that ended the recording */
 	const char *error_verb;
 };
@@ -333,7 +336,7 @@ static void on_target(struct collector *c, uint32_t tgid)
 {
 	int r = c->probes ? mt_probes_add_member(c->probes, tgid) : 0;
 
-	mt_pipeline_target(c->pipeline, tgid);
+	mt_pipeline_target(c->pipeline, tgid, c->options.command[0]);
 	fail(c, r, "follow the command's processes");
 	if (mt_channel_send(c->options.channel, MT_MESSAGE_GO, 0, "") < 0)
 		c->command_status = -1;
@@ -378,8 +381,11 @@ static void record(struct collector *c)
 	while (!over) {
 		if (mt_session_serve(c->session, interval_ns(c), c->options.channel))
 			over = hear(c);
-		if (c->error)
+		if (c->error) {
+			/* Whoever was about to append may be waiting for room by now. */
+			mt_pipeline_skip(c->pipeline);
 			continue;
+		}
 		r = mt_pipeline_pass(c->pipeline);
 		if (r < 0)
 			fail(c, (int)r, "record the run");
@@ -389,6 +395,7 @@ static void record(struct collector *c)
 
 static void summarize(struct collector *c, const struct mt_pipeline_counts *n)
 {
+	const struct mt_control *control = c->segments->control;
 	const struct mt_stacks_counts *st = &n->stacks;
 	struct rusage used;
 
@@ -400,16 +407,26 @@ static void summarize(struct collector *c, const struct mt_pipeline_counts *n)
 	     n->lost_events, mt_writer_bytes(c->writer));
 	tell(c, MT_MESSAGE_SUMMARY,
 	     "stack records: %" PRIu64 ", mean %" PRIu64 " bytes for %" PRIu64
-	     ", mismatches %" PRIu64 ", stale %" PRIu64 ", malformed %" PRIu64 ", lost %" PRIu64,
+	     ", mismatches %" PRIu64 ", stale %" PRIu64 ", malformed %" PRIu64 ", dropped %" PRIu64
+	     ", lost %" PRIu64,
 	     st->records, st->records ? st->record_bytes / st->records : 0,
 	     st->records ? st->window_bytes / st->records : 0, st->mismatches, st->stale,
-	     st->malformed, st->lost);
-	if (c->probes)
+	     st->malformed, st->dropped, st->lost);
+	if (c->probes) {
+		tell(c, MT_MESSAGE_SUMMARY,
+		     "probes: refused %" PRIu64 ", busy %" PRIu64 ", ring full %" PRIu64
+		     ", page absent %" PRIu64,
+		     (uint64_t)control->refused_probes, (uint64_t)control->busy_probes,
+		     (uint64_t)control->full_probes, (uint64_t)control->faulted_probes);
 		tell(c, MT_MESSAGE_SUMMARY, "kernel memory: %" PRIu64 " KiB",
 		     mt_probes_kernel_bytes(c->probes) / 1024);
+	}
 	tell(c, MT_MESSAGE_SUMMARY, "collector: %ld KiB, %ld.%03ld s of CPU", used.ru_maxrss,
 	     used.ru_utime.tv_sec + used.ru_stime.tv_sec,
 	     (used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1000 % 1000);
+	if (n->live_processes)
+		tell(c, MT_MESSAGE_SUMMARY, "processes that go on, not recorded any more: %" PRIu32,
+		     n->live_processes);
 	if (n->missing_modules)
 		tell(c, MT_MESSAGE_SUMMARY,
 		     "modules: %" PRIu64 " without their file, not unwound through",
@@ -435,6 +452,12 @@ static uint32_t complain(struct collector *c, const struct mt_pipeline_counts *n
 		tell(c, MT_MESSAGE_NOTE,
 		     "%" PRIu64 " allocations have no stack (lost or not verified)",
 		     n->stacks.lost);
+		bits |= MT_DONE_LOST;
+	}
+	if (n->damaged_rings) {
+		tell(c, MT_MESSAGE_NOTE,
+		     "the rings of %" PRIu64 " threads were damaged, with events in them",
+		     n->damaged_rings);
 		bits |= MT_DONE_LOST;
 	}
 	if (n->stray_cells) {
@@ -463,6 +486,7 @@ static void finish(struct collector *c)
 {
 	struct mt_pipeline_counts counts;
 	struct mt_footer footer;
+	char bytes[32];
 	uint32_t bits;
 
 	if (!c->error)
@@ -472,6 +496,8 @@ static void finish(struct collector *c)
 	usleep(SETTLE_US);
 	if (!c->error)
 		fail(c, mt_pipeline_finish(c->pipeline), "record the run");
+	else
+		mt_pipeline_skip(c->pipeline);
 	mt_pipeline_counts(c->pipeline, &counts);
 	fail(c, mt_encode_stop(c->encode), "write the artifact");
 	c->encode = NULL;
@@ -488,28 +514,51 @@ static void finish(struct collector *c)
 		fail(c, mt_writer_finish(c->writer, &footer), "write the artifact");
 	bits = complain(c, &counts);
 	summarize(c, &counts);
-	(void)mt_channel_send(c->options.channel, MT_MESSAGE_DONE, bits, "");
+	c->leave = mt_place_in_use(c->options.directory);
+	bits |= c->leave ? MT_DONE_IN_USE : 0;
+	snprintf(bytes, sizeof(bytes), "%" PRIu64, mt_writer_bytes(c->writer));
+	/* With memtrack-run gone the directory is left to us. */
+	if (mt_channel_send(c->options.channel, MT_MESSAGE_DONE, bits, bytes) < 0)
+		c->leave = true;
+}
+
+/* The command's limits may be small on purpose; a privileged collector needs not keep them,
+ * and any may go up to the hard ones. */
+static void lift(int resource, rlim_t wanted)
+{
+	struct rlimit limit;
+
+	if (getrlimit(resource, &limit) < 0)
+		return;
+	limit.rlim_cur = limit.rlim_max > wanted ? limit.rlim_max : wanted;
+	if (limit.rlim_max < limit.rlim_cur)
+		limit.rlim_max = limit.rlim_cur;
+	if (setrlimit(resource, &limit) < 0 && getrlimit(resource, &limit) == 0) {
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(resource, &limit);
+	}
 }
 
 static void settle_in(void)
 {
-	struct rlimit files;
 	sigset_t all;
 
 	/* A signal of the terminal is for the command; the channel tells us when it ended. */
 	sigfillset(&all);
 	sigprocmask(SIG_BLOCK, &all, NULL);
-	if (getrlimit(RLIMIT_NOFILE, &files) < 0)
-		return;
-	/* The command's limits may be small on purpose; a privileged collector needs not keep
-	 * them. */
-	files.rlim_cur = files.rlim_max > FILES_WANTED ? files.rlim_max : FILES_WANTED;
-	if (files.rlim_max < files.rlim_cur)
-		files.rlim_max = files.rlim_cur;
-	if (setrlimit(RLIMIT_NOFILE, &files) < 0 && getrlimit(RLIMIT_NOFILE, &files) == 0) {
-		files.rlim_cur = files.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &files);
-	}
+	lift(RLIMIT_NOFILE, FILES_WANTED);
+	lift(RLIMIT_FSIZE, RLIM_INFINITY); /* the shared memories count too */
+	lift(RLIMIT_AS, RLIM_INFINITY);
+	lift(RLIMIT_CPU, RLIM_INFINITY);
+}
+
+/* Programs go on that look for the directory when they execute others: stays for them, but
+ * keeps nothing else. */
+static void outlive(const struct collector *c)
+{
+	setsid();
+	if (chdir("/") == 0)
+		mt_place_outlive(c->options.directory);
 }
 
 int main(int argc, char **argv)
@@ -532,8 +581,12 @@ int main(int argc, char **argv)
 		record(&c);
 		finish(&c);
 	}
-	/* What is slow to undo comes after memtrack-run was told. */
+	/* What is slow to undo comes after memtrack-run was told; whoever reads what the command
+	 * wrote is not to wait for it. */
 	close(c.options.channel);
+	dup2(STDIN_FILENO, STDERR_FILENO);
 	close_all(&c);
+	if (c.leave)
+		outlive(&c);
 	return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -9,6 +9,7 @@
  * Nothing is printed where all went well, unless -v: the command's output may be read by
  * a program.
  */
+#include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
 #include <poll.h>
@@ -63,18 +64,27 @@ struct run {
 	char *lines[LINES_MAX];
 	uint32_t n_lines;
 	uint32_t done_bits;
-	bool done; /* the collector said so */
+	uint64_t artifact_bytes; /* as the collector says */
+	bool done;		 /* the collector said so */
 };
 
+/* One line on stderr, whatever is in the names. */
 __attribute__((format(printf, 1, 2))) static void say(const char *format, ...)
 {
+	char line[8192];
 	va_list args;
 
 	va_start(args, format);
-	fputs("memtrack-run: ", stderr);
-	vfprintf(stderr, format, args);
-	fputc('\n', stderr);
+	vsnprintf(line, sizeof(line), format, args);
 	va_end(args);
+	fputs("memtrack-run: ", stderr);
+	for (const char *c = line; *c; c++) {
+		if (iscntrl((unsigned char)*c))
+			fprintf(stderr, "\\x%02x", (unsigned char)*c);
+		else
+			fputc(*c, stderr);
+	}
+	fputc('\n', stderr);
 }
 
 static const char usage_text[] =
@@ -119,6 +129,29 @@ static int check_options(const struct options *o)
 	return 0;
 }
 
+/* Help that did not get out is not help; returns 1 + the exit status. */
+static int print_out(const char *text)
+{
+	if (fputs(text, stdout) != EOF && fflush(stdout) != EOF)
+		return 1 + EXIT_SUCCESS;
+	say("cannot write to standard output: %s", strerror(errno));
+	return 1 + STATUS_FAILED;
+}
+
+/* getopt's own messages come without the remedy.  found: what getopt_long() returned. */
+static int complain_option(char **argv, int found)
+{
+	if (found == ':')
+		say("option '%s' needs a value; try memtrack-run --help", argv[optind - 1]);
+	else if (optopt && strchr("hvV", optopt)) /* as letters these are known */
+		say("option '%s' takes no value; try memtrack-run --help", argv[optind - 1]);
+	else if (optopt) /* in a cluster of letters optind still is at the one before */
+		say("unknown option '-%c'; try memtrack-run --help", optopt);
+	else
+		say("unknown option '%s'; try memtrack-run --help", argv[optind - 1]);
+	return 1 + STATUS_FAILED;
+}
+
 /* Returns 0, or 1 + the exit status to end with. */
 static int parse_options(int argc, char **argv, struct options *o)
 {
@@ -150,22 +183,11 @@ static int parse_options(int argc, char **argv, struct options *o)
 			o->verbose = true;
 			break;
 		case 'h':
-			fputs(usage_text, stdout);
-			return 1 + EXIT_SUCCESS;
+			return print_out(usage_text);
 		case 'V':
-			puts(PACKAGE_STRING);
-			return 1 + EXIT_SUCCESS;
-		case ':':
-			say("option '%s' needs a value; try memtrack-run --help", argv[optind - 1]);
-			return 1 + STATUS_FAILED;
+			return print_out("memtrack-run " PACKAGE_VERSION "\n");
 		default:
-			/* In a cluster of letters optind still is at the one before. */
-			if (optopt)
-				say("unknown option '-%c'; try memtrack-run --help", optopt);
-			else
-				say("unknown option '%s'; try memtrack-run --help",
-				    argv[optind - 1]);
-			return 1 + STATUS_FAILED;
+			return complain_option(argv, opt);
 		}
 	}
 	o->command = argv + optind;
@@ -182,6 +204,16 @@ static int fill_standard_descriptors(void)
 		if (open("/dev/null", O_RDWR | O_CLOEXEC) < 0)
 			return mt_neg_errno();
 	}
+	return 0;
+}
+
+/* The command's input and output are not the collector's, which may live longer. */
+static int leave_standard_descriptors(void)
+{
+	mt_cleanup(mt_closep) int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	if (fd < 0 || dup2(fd, STDIN_FILENO) < 0 || dup2(fd, STDOUT_FILENO) < 0)
+		return mt_neg_errno();
 	return 0;
 }
 
@@ -229,8 +261,10 @@ static int open_output(struct run *run)
 				      &run->output_created);
 
 	if (fd < 0) {
-		say("cannot write '%s': %s", run->output_path,
-		    fd == -EINVAL ? "not a regular file" : strerror(-fd));
+		say("cannot write '%s': %s; give another file with -o", run->output_path,
+		    fd == -EINVAL  ? "not a regular file"
+		    : fd == -EBUSY ? "another run is writing it"
+				   : strerror(-fd));
 		return fd;
 	}
 	run->output = fd;
@@ -267,7 +301,9 @@ __attribute__((noreturn)) static void exec_collector(struct run *run, int channe
 		memcpy(argv + n_fixed, run->options.command, n * sizeof(char *));
 		fcntl(channel, F_SETFD, 0);
 		fcntl(run->output, F_SETFD, 0);
-		execv(path, argv);
+		fcntl(STDERR_FILENO, F_SETFD, 0);
+		if (leave_standard_descriptors() == 0)
+			execv(path, argv);
 	}
 	r = mt_neg_errno();
 	snprintf(path + strlen(path), sizeof(path) - strlen(path), ": %s", strerror(-r));
@@ -361,6 +397,7 @@ static void hear_collector(struct run *run, int flags)
 		if (message.kind == MT_MESSAGE_DONE) {
 			run->done = true;
 			run->done_bits = message.number;
+			run->artifact_bytes = strtoull(message.text, NULL, 10);
 		}
 	}
 	if (r != -EAGAIN) {
@@ -386,6 +423,24 @@ static int wait_for_command(struct run *run)
 	}
 }
 
+/* Whether the artifact is what the collector has written. */
+static void check_output(struct run *run)
+{
+	const char *what = NULL;
+	struct stat st;
+
+	if (run->done_bits & MT_DONE_FAILED || fstat(run->output, &st) < 0)
+		return;
+	if (!st.st_nlink)
+		what = "deleted";
+	else if ((uint64_t)st.st_size != run->artifact_bytes)
+		what = "changed by others";
+	if (!what)
+		return;
+	say("'%s' was %s while it was written", run->output_path, what);
+	run->done_bits |= MT_DONE_FAILED;
+}
+
 static void end_collector(struct run *run, int status)
 {
 	int end;
@@ -393,10 +448,14 @@ static void end_collector(struct run *run, int status)
 	if (run->channel >= 0) {
 		/* One that died in between is found out by what it does not say. */
 		(void)mt_channel_send(run->channel, MT_MESSAGE_END, (uint32_t)status, "");
+		mt_forward_release(&run->forward);
 		hear_collector(run, 0);
 	}
-	if (run->done)
-		return; /* it tears down what is slow without us */
+	if (run->done) {
+		/* It tears down what is slow without us. */
+		check_output(run);
+		return;
+	}
 	if (waitpid(run->collector, &end, 0) == run->collector && WIFSIGNALED(end))
 		say("the collector was killed by signal %d; '%s' ends before that and the command"
 		    " went on untracked",
@@ -420,7 +479,7 @@ static int exit_status(const struct run *run, int status)
 {
 	int own = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 
-	return own == 0 && (!run->done || run->done_bits) ? STATUS_LOST : own;
+	return own == 0 && (!run->done || run->done_bits & ~MT_DONE_IN_USE) ? STATUS_LOST : own;
 }
 
 /* Everything up to the command's first instruction; returns 0 or an exit status. */
@@ -471,6 +530,8 @@ int main(int argc, char **argv)
 	}
 	status = wait_for_command(&run);
 	end_collector(&run, status);
+	if (run.done_bits & MT_DONE_IN_USE)
+		mt_place_leave(&run.place);
 	mt_place_close(&run.place);
 	print_lines(&run);
 	return exit_status(&run, status);

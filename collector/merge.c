@@ -8,6 +8,10 @@
  *   - A piece has no time of its own and is handed on as soon as it is reached, but for
  *     the pieces of a module record, which have the record's: what was allocated before
  *     a module changed is to be unwound with the old one.
+ *   - A time later than that of the heads by more than a clock can be off is of another
+ *     clock, or of none: such a cell is handed on as soon as it is reached, because nothing
+ *     would come of waiting.  So is the first cell of a slot whose next thread is in
+ *     another time namespace than its last.
  *   - A cell is copied once; key and callback see the same copy.  The tail that counts is
  *     our own, the one in the thread's page is for its writer.
  */
@@ -18,6 +22,10 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "collector/clock.h"
+
+/* Between a thread's clock and ours, in one time namespace. */
+#define CLOCKS_OFF_NS (1000 * 1000 * 1000ULL)
 
 /* A tail that moves only at the end of a pass would keep threads waiting for room. */
 #define PUBLISH_CELLS 512
@@ -35,7 +43,7 @@ struct ring_state {
 	int64_t offset_ns;
 	uint64_t tail;	    /* the shared one is for the writer to read */
 	uint64_t module_ns; /* of the module record whose pieces are being handed on */
-	bool broken;
+	bool damaged;	    /* an impossible head was seen, and counted */
 };
 
 struct mt_merge {
@@ -44,8 +52,9 @@ struct mt_merge {
 	struct cursor *cursors;
 	uint32_t n, room;
 	uint64_t fullest_bytes;
-	bool pending;
-	uint64_t broken;
+	uint64_t latest_ns; /* no cell that the heads cover has a later time */
+	uint64_t reached_ns;
+	uint64_t damaged;
 };
 
 int mt_merge_new(struct mt_segments *segments, struct mt_merge **ret)
@@ -81,14 +90,19 @@ uint64_t mt_merge_fullest_bytes(const struct mt_merge *m)
 	return m->fullest_bytes;
 }
 
-bool mt_merge_pending(const struct mt_merge *m)
+uint64_t mt_merge_reached_ns(const struct mt_merge *m)
 {
-	return m->pending;
+	return m->reached_ns;
 }
 
-uint64_t mt_merge_broken(const struct mt_merge *m)
+bool mt_merge_pending(const struct mt_merge *m)
 {
-	return m->broken;
+	return m->n > 0;
+}
+
+uint64_t mt_merge_damaged(const struct mt_merge *m)
+{
+	return m->damaged;
 }
 
 static uint64_t key_of(struct ring_state *ring, const struct mt_cell *cell)
@@ -109,6 +123,8 @@ static void load(struct mt_merge *m, struct cursor *c)
 	memcpy(&c->cell, &cells[c->at % m->segments->ring_bytes / sizeof(c->cell)],
 	       sizeof(c->cell));
 	c->key = key_of(&m->rings[c->slot], &c->cell);
+	if (c->key > m->latest_ns)
+		c->key = 0;
 }
 
 static void sift_down(struct mt_merge *m, uint32_t i)
@@ -143,6 +159,13 @@ static int add_cursor(struct mt_merge *m, uint32_t slot, uint64_t tail, uint64_t
 	return 0;
 }
 
+/* Gives up what is on the ring, so that its thread finds room. */
+static void skip(struct mt_merge *m, uint32_t slot, uint64_t head)
+{
+	m->rings[slot].tail = head;
+	__atomic_store_n(&mt_segments_thread(m->segments, slot)->tail, head, __ATOMIC_RELEASE);
+}
+
 static int look_at(struct mt_merge *m, uint32_t slot)
 {
 	struct mt_thread *thread = mt_segments_thread(m->segments, slot);
@@ -150,16 +173,28 @@ static int look_at(struct mt_merge *m, uint32_t slot)
 	uint64_t tail = m->rings[slot].tail;
 	uint64_t fill = head - tail;
 
-	if (!fill || m->rings[slot].broken)
+	if (!fill)
 		return 0;
-	if (fill > m->segments->ring_bytes || fill % sizeof(struct mt_cell)) {
-		m->rings[slot].broken = true;
-		m->broken++;
+	if (fill > m->segments->ring_bytes || head % sizeof(struct mt_cell)) {
+		m->damaged += !m->rings[slot].damaged;
+		m->rings[slot].damaged = true;
+		skip(m, slot, head);
 		return 0;
 	}
 	if (fill > m->fullest_bytes)
 		m->fullest_bytes = fill;
 	return add_cursor(m, slot, tail, head);
+}
+
+void mt_merge_skip(struct mt_merge *m)
+{
+	m->n = 0;
+	for (uint32_t slot = 0; slot < m->segments->chunks_used * MT_CHUNK_SLOTS; slot++)
+		if (m->segments->chunks[slot / MT_CHUNK_SLOTS].given)
+			skip(m, slot,
+			     __atomic_load_n(&mt_segments_thread(m->segments, slot)->head,
+					     __ATOMIC_ACQUIRE));
+	mt_segments_release(m->segments);
 }
 
 int mt_merge_heads(struct mt_merge *m)
@@ -168,6 +203,7 @@ int mt_merge_heads(struct mt_merge *m)
 
 	m->n = 0;
 	m->fullest_bytes = 0;
+	m->latest_ns = mt_clock_ns() + CLOCKS_OFF_NS;
 	for (uint32_t c = 0; c < m->segments->chunks_used; c++) {
 		if (!m->segments->chunks[c].given)
 			continue;
@@ -220,6 +256,8 @@ int64_t mt_merge_cells(struct mt_merge *m, uint64_t below_ns, uint64_t max_cells
 	}
 	for (uint32_t i = 0; i < m->n; i++)
 		publish(m, &m->cursors[i]);
-	m->pending = m->n > 0;
+	m->reached_ns = below_ns;
+	if (m->n && m->cursors[0].key < below_ns)
+		m->reached_ns = m->cursors[0].key;
 	return r < 0 ? r : (int64_t)done;
 }

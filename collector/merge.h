@@ -17,8 +17,8 @@
  * and its append.
  *
  * Contract
- *   Input:     rings that the target writes; a head that is impossible, or goes back,
- *              ends the ring, which is counted in broken.
+ *   Input:     rings that the target writes.  Where a head is impossible, or goes back,
+ *              what is on the ring is given up, and the ring counted as damaged.
  *   Ownership: mt_merge_new() gives an object for mt_merge_free(), which takes NULL;
  *              segments are borrowed.
  *   Errors:    -ENOMEM, or what the callback returned (negative): the pass ends, the cell
@@ -52,11 +52,17 @@ void mt_merge_set_offset(struct mt_merge *merge, uint32_t slot, int64_t offset_n
 /* The fullest ring that the last pass found, in bytes. */
 uint64_t mt_merge_fullest_bytes(const struct mt_merge *merge);
 
+/* All cells below this were handed on when the last pass ended. */
+uint64_t mt_merge_reached_ns(const struct mt_merge *merge);
+
 /* Whether cells were left when the last pass ended. */
 bool mt_merge_pending(const struct mt_merge *merge);
 
-/* Rings that were given up. */
-uint64_t mt_merge_broken(const struct mt_merge *merge);
+/* Rings of which something was given up because of their heads. */
+uint64_t mt_merge_damaged(const struct mt_merge *merge);
+
+/* Instead of a pass: gives up what is on all rings, so that no thread waits for room. */
+void mt_merge_skip(struct mt_merge *merge);
 
 static inline void mt_merge_freep(struct mt_merge **merge)
 {

@@ -3,7 +3,8 @@
  * modules.c - see modules.h for the contract
  *
  * Invariants
- *   - A module's id is its index in known[]; it is put when it gets its id.
+ *   - A module's id is its index in known[]; it is put when it gets its id.  table[] has the
+ *     ids by hash, at most half of its places are taken.
  *   - The image is looked for anew for each process, by paths that only that process
  *     makes true; the cache below knows files by device and inode, so that finding the
  *     same file again costs an open.
@@ -26,11 +27,15 @@
 
 /* The vdso is one or two pages; what lies behind it is not ours to read. */
 #define VDSO_MAX_BYTES (64 * 1024)
+/* Of a process: more than the kernel lets it map.  Of a run: no run has come near. */
+#define SPACE_RANGES_MAX 65536
+#define MODULES_MAX (1u << 20)
 
 struct known {
 	char *path;
 	uint8_t build_id[20];
 	uint32_t build_id_bytes;
+	uint32_t hash;
 };
 
 struct mt_modules {
@@ -39,6 +44,8 @@ struct mt_modules {
 	struct mt_image *vdso; /* ours: the kernel gives every process the same */
 	struct known *known;
 	uint32_t n, room;
+	uint32_t *table;    /* id + 1, at hash or behind; 0: free */
+	uint32_t table_len; /* a power of two */
 	uint64_t missing;
 };
 
@@ -97,6 +104,7 @@ void mt_modules_free(struct mt_modules *m)
 	for (uint32_t i = 0; i < m->n; i++)
 		free(m->known[i].path);
 	free(m->known);
+	free(m->table);
 	mt_image_unref(m->vdso);
 	mt_images_free(m->images);
 	free(m);
@@ -182,37 +190,90 @@ static int find_image(struct mt_modules *m, uint32_t tgid, const struct mt_modul
 	return 0;
 }
 
+static uint32_t hash_of(const struct mt_module_record *head, const char *path)
+{
+	uint64_t hash = 0xcbf29ce484222325ULL;
+
+	for (uint32_t i = 0; i < head->build_id_bytes; i++)
+		hash = (hash ^ head->build_id[i]) * 0x100000001b3ULL;
+	for (; *path; path++)
+		hash = (hash ^ (uint8_t)*path) * 0x100000001b3ULL;
+	return (uint32_t)(hash ^ hash >> 32);
+}
+
+/* Room for one module more. */
+static int reserve(struct mt_modules *m)
+{
+	uint32_t room = m->room ? 2 * m->room : 64, at;
+	struct known *known;
+	uint32_t *table;
+
+	if (m->n < m->room)
+		return 0;
+	known = reallocarray(m->known, room, sizeof(*known));
+	if (!known)
+		return -ENOMEM;
+	m->known = known;
+	table = calloc(2 * (size_t)room, sizeof(*table));
+	if (!table)
+		return -ENOMEM;
+	free(m->table);
+	m->table = table;
+	m->table_len = 2 * room;
+	m->room = room;
+	for (uint32_t i = 0; i < m->n; i++) {
+		for (at = known[i].hash & (2 * room - 1); table[at];)
+			at = (at + 1) & (2 * room - 1);
+		table[at] = i + 1;
+	}
+	return 0;
+}
+
+/* Where the module's id is in the table, or is to be put. */
+static uint32_t *look_up(const struct mt_modules *m, const struct mt_module_record *head,
+			 const char *path, uint32_t hash)
+{
+	uint32_t at = hash & (m->table_len - 1);
+
+	for (; m->table[at]; at = (at + 1) & (m->table_len - 1)) {
+		const struct known *known = &m->known[m->table[at] - 1];
+
+		if (known->hash == hash && known->build_id_bytes == head->build_id_bytes &&
+		    !memcmp(known->build_id, head->build_id, head->build_id_bytes) &&
+		    !strcmp(known->path, path))
+			break;
+	}
+	return &m->table[at];
+}
+
 static int get_id(struct mt_modules *m, const struct mt_module_record *head, const char *path,
 		  uint32_t *ret)
 {
+	uint32_t hash = hash_of(head, path), *entry;
 	struct mt_module module;
 	struct known *known;
+	int r = reserve(m);
 
-	for (uint32_t i = 0; i < m->n; i++) {
-		known = &m->known[i];
-		if (known->build_id_bytes == head->build_id_bytes &&
-		    !memcmp(known->build_id, head->build_id, head->build_id_bytes) &&
-		    !strcmp(known->path, path)) {
-			*ret = i;
-			return 0;
-		}
+	if (r < 0)
+		return r;
+	entry = look_up(m, head, path, hash);
+	if (*entry) {
+		*ret = *entry - 1;
+		return 0;
 	}
-	if (m->n == m->room) {
-		uint32_t room = m->room ? 2 * m->room : 64;
-
-		known = realloc(m->known, room * sizeof(*known));
-		if (!known)
-			return -ENOMEM;
-		m->known = known;
-		m->room = room;
-	}
+	if (m->n == MODULES_MAX)
+		return -EBADMSG;
 	known = &m->known[m->n];
-	known->path = strdup(path);
+	*known = (struct known){
+		.path = strdup(path),
+		.build_id_bytes = head->build_id_bytes,
+		.hash = hash,
+	};
 	if (!known->path)
 		return -ENOMEM;
 	memcpy(known->build_id, head->build_id, sizeof(known->build_id));
-	known->build_id_bytes = head->build_id_bytes;
 	*ret = m->n++;
+	*entry = m->n;
 	module = (struct mt_module){
 		.id = *ret,
 		.flags = head->flags & (MT_MODULE_MAIN | MT_MODULE_VDSO),
@@ -241,6 +302,8 @@ int mt_modules_apply(struct mt_modules *m, struct mt_space *space, uint32_t tgid
 
 	if (head.flags & MT_MODULE_FIRST)
 		mt_space_clear(space);
+	if (space->len >= SPACE_RANGES_MAX)
+		return -EBADMSG;
 	range = (struct mt_space_range){ .start = head.start, .end = head.end, .bias = head.bias };
 	r = get_id(m, &head, path, &range.module);
 	if (r == 0)

@@ -12,7 +12,7 @@
  *   Input:     MT_RECORD_MODULE records, checked here; paths with any bytes.
  *   Ownership: mt_modules_new() gives an object for mt_modules_free(), which takes NULL;
  *              encode is borrowed, and is put each new module.
- *   Errors:    -EBADMSG: not a record; -ENOMEM; what mt_encode_put() returns.  A file that
+ *   Errors:    -EBADMSG: not a record, or more than there can be; -ENOMEM; what mt_encode_put() returns.  A file that
  *              is not found is no error: its code is in no CFI.
  *   Threads:   one.
  *   Bounds:    distinct modules of the run.

@@ -29,6 +29,8 @@
 /* Of what is left of an old rate after each pass. */
 #define RATE_DECAY 0.98
 #define SWEEP_NS (100 * 1000 * 1000ULL)
+/* A batch that does not get full goes to the encoder after this time. */
+#define PUSH_NS (100 * 1000 * 1000ULL)
 
 struct mt_pipeline {
 	struct mt_pipeline_config config;
@@ -42,9 +44,11 @@ struct mt_pipeline {
 	uint32_t root;
 	uint32_t nodes_put; /* nodes below this are put */
 	uint64_t next_sweep_ns;
-	uint64_t heads_ns; /* when the heads were taken last */
-	double fastest;	   /* bytes a ns that the fastest ring gets, lately */
-	int error;	   /* of a callback that can not return it */
+	uint64_t next_push_ns;
+	uint64_t refused_ns; /* of the stack record that this pass had no room for; 0: none */
+	uint64_t heads_ns;   /* when the heads were taken last */
+	double fastest;	     /* bytes a ns that the fastest ring gets, lately */
+	int error;	     /* of a callback that can not return it */
 	uint64_t lost_events, stray_cells, not_tracked;
 };
 
@@ -101,23 +105,25 @@ void mt_pipeline_free(struct mt_pipeline *p)
 	free(p);
 }
 
-void mt_pipeline_target(struct mt_pipeline *p, uint32_t tgid)
+void mt_pipeline_target(struct mt_pipeline *p, uint32_t tgid, const char *name)
 {
 	p->root = tgid;
+	if (!p->config.probes)
+		mt_watch_root(p->watch, tgid, name, mt_clock_ns());
 }
 
-static void keep_error(struct mt_pipeline *p, int r)
-{
-	if (r < 0 && !p->error)
-		p->error = r;
-}
-
-void mt_pipeline_arrive(void *pipeline, const struct mt_arrival *arrival)
+int mt_pipeline_arrive(void *pipeline, const struct mt_arrival *arrival)
 {
 	struct mt_pipeline *p = pipeline;
+	int r = mt_processes_arrive(p->processes, arrival);
 
-	mt_watch_arrived(p->watch, arrival->tgid);
-	keep_error(p, mt_processes_arrive(p->processes, arrival));
+	if (r == 0)
+		mt_watch_arrived(p->watch, arrival->tgid);
+	else if (r == -EBADMSG)
+		p->stray_cells++; /* the counter that numbers come from is the targets' too */
+	else if (!p->error)
+		p->error = r;
+	return r;
 }
 
 static int put_nodes(struct mt_pipeline *p)
@@ -203,6 +209,17 @@ static int on_note(struct mt_pipeline *p, uint32_t slot, const char *record, siz
 	return on_not_tracked(p, owner.tgid, record + sizeof(head), reasons[head.reason]);
 }
 
+/* One that came over a ring: it can not be left there, its event is behind it. */
+static int push_stack(struct mt_pipeline *p, uint32_t slot, const void *record, size_t len)
+{
+	int r = mt_stacks_push(p->stacks, slot, record, len);
+
+	if (r != -EAGAIN)
+		return r;
+	mt_stacks_make_room(p->stacks);
+	return mt_stacks_push(p->stacks, slot, record, len);
+}
+
 static int on_piece(struct mt_pipeline *p, uint32_t slot, const struct mt_cell *cell)
 {
 	void *record;
@@ -214,7 +231,7 @@ static int on_piece(struct mt_pipeline *p, uint32_t slot, const struct mt_cell *
 		r = mt_processes_module(p->processes, slot, record, len);
 		break;
 	case MT_RECORD_STACK:
-		r = mt_stacks_push(p->stacks, slot, record, len);
+		r = push_stack(p, slot, record, len);
 		break;
 	case MT_RECORD_NOTE:
 		r = on_note(p, slot, record, len);
@@ -279,13 +296,17 @@ static int on_stack(void *ctx, const void *record, size_t len)
 {
 	struct mt_pipeline *p = ctx;
 	struct mt_stack_record head;
+	int r;
 
 	if (len < sizeof(head)) {
 		p->stray_cells++;
 		return 0;
 	}
 	memcpy(&head, record, sizeof(head));
-	return mt_stacks_push(p->stacks, head.slot, record, len);
+	r = mt_stacks_push(p->stacks, head.slot, record, len);
+	if (r == -EAGAIN)
+		p->refused_ns = head.time_ns;
+	return r;
 }
 
 static int on_life_exec(struct mt_pipeline *p, const struct mt_life_exec *exec)
@@ -363,21 +384,25 @@ static int64_t pass(struct mt_pipeline *p, uint64_t below_ns)
 	int r;
 
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	p->refused_ns = 0;
 	r = mt_merge_heads(p->merge);
 	if (r == 0 && p->config.probes)
 		r = mt_probes_drain(p->config.probes, on_stack, on_life, p);
 	if (r < 0)
 		return r;
+	/* Whatever names a record that was left on its ring happened after that was captured. */
+	if (p->refused_ns && p->refused_ns < below_ns)
+		below_ns = p->refused_ns;
 	cells = mt_merge_cells(p->merge, below_ns, MT_PIPELINE_CELLS, on_cell, p);
 	if (cells < 0)
 		return cells;
 	mt_segments_release(p->config.segments);
-	if (cells < MT_PIPELINE_CELLS) {
-		r = mt_processes_advance(p->processes, below_ns);
-		if (r < 0)
-			return r;
-	}
-	return cells;
+	if (p->refused_ns && !cells)
+		mt_stacks_make_room(p->stacks);
+	r = mt_processes_advance(p->processes, mt_merge_reached_ns(p->merge));
+	if (r < 0)
+		return r;
+	return p->refused_ns ? cells + 1 : cells;
 }
 
 /* The rate of the fastest ring; it is forgotten slowly, so that a pause makes nobody late. */
@@ -400,6 +425,10 @@ int64_t mt_pipeline_pass(struct mt_pipeline *p)
 	note_rate(p, now_ns);
 	if (cells < 0)
 		return cells;
+	if (now_ns >= p->next_push_ns) {
+		mt_encode_push(p->config.encode);
+		p->next_push_ns = now_ns + PUSH_NS;
+	}
 	r = sweep(p, now_ns);
 	if (r < 0)
 		return r;
@@ -415,12 +444,36 @@ uint64_t mt_pipeline_quarter_ns(const struct mt_pipeline *p)
 
 int mt_pipeline_finish(struct mt_pipeline *p)
 {
+	const struct mt_segments *segments = p->config.segments;
+	uint64_t most = (uint64_t)segments->chunks_used * MT_CHUNK_SLOTS * segments->ring_bytes /
+			sizeof(struct mt_cell);
+	uint64_t done = 0;
 	int64_t cells;
+	int r = 0;
 
-	do
+	if (!p->config.probes)
+		r = mt_processes_sweep(p->processes, segments, mt_clock_ns());
+	if (r == 0 && !p->config.probes)
+		r = mt_watch_finish(p->watch);
+	if (r < 0)
+		return r;
+	do {
 		cells = pass(p, UINT64_MAX);
-	while (cells > 0);
+		done += cells > 0 ? (uint64_t)cells : 0;
+	} while (cells > 0 && done <= most);
 	return cells < 0 ? (int)cells : p->error;
+}
+
+static int ignore(void *ctx, const void *record, size_t len)
+{
+	return 0;
+}
+
+void mt_pipeline_skip(struct mt_pipeline *p)
+{
+	if (p->config.probes)
+		(void)mt_probes_drain(p->config.probes, ignore, ignore, NULL);
+	mt_merge_skip(p->merge);
 }
 
 void mt_pipeline_counts(const struct mt_pipeline *p, struct mt_pipeline_counts *ret)
@@ -429,8 +482,9 @@ void mt_pipeline_counts(const struct mt_pipeline *p, struct mt_pipeline_counts *
 
 	*ret = (struct mt_pipeline_counts){
 		.events = mt_encode_events(p->config.encode),
-		.lost_events = p->lost_events + control->lost_events + mt_merge_broken(p->merge),
+		.lost_events = p->lost_events + control->lost_events,
 		.stray_cells = p->stray_cells,
+		.damaged_rings = mt_merge_damaged(p->merge),
 		.missing_modules = mt_modules_missing(p->modules),
 		.not_tracked = p->not_tracked,
 		.live_processes = mt_processes_live(p->processes),

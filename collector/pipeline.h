@@ -38,11 +38,11 @@ struct mt_pipeline;
 int mt_pipeline_new(const struct mt_pipeline_config *config, struct mt_pipeline **ret);
 void mt_pipeline_free(struct mt_pipeline *pipeline);
 
-/* The root of the tree, before it starts. */
-void mt_pipeline_target(struct mt_pipeline *pipeline, uint32_t tgid);
+/* The root of the tree, before it starts, and what it will execute, for people. */
+void mt_pipeline_target(struct mt_pipeline *pipeline, uint32_t tgid, const char *name);
 
 /* For mt_session_open(). */
-void mt_pipeline_arrive(void *pipeline, const struct mt_arrival *arrival);
+int mt_pipeline_arrive(void *pipeline, const struct mt_arrival *arrival);
 
 /* One pass over everything; returns the cells that were handed on. */
 int64_t mt_pipeline_pass(struct mt_pipeline *pipeline);
@@ -50,14 +50,19 @@ int64_t mt_pipeline_pass(struct mt_pipeline *pipeline);
 /* In how many ns, by what the last passes saw, the fastest ring will be a quarter full. */
 uint64_t mt_pipeline_quarter_ns(const struct mt_pipeline *pipeline);
 
-/* Passes until nothing is left, without regard to time; then puts what is known to end. */
+/* Passes until nothing is left, without regard to time, or until a program that goes on
+ * although it was told to stop has had its share; then puts what is known to end. */
 int mt_pipeline_finish(struct mt_pipeline *pipeline);
+
+/* After an error, instead of a pass: gives up what came, so that no program waits. */
+void mt_pipeline_skip(struct mt_pipeline *pipeline);
 
 struct mt_pipeline_counts {
 	struct mt_stacks_counts stacks;
 	uint64_t events;
 	uint64_t lost_events;
 	uint64_t stray_cells; /* cells that mean nothing */
+	uint64_t damaged_rings;
 	uint64_t abandoned_records;
 	uint64_t missing_modules;
 	uint64_t not_tracked;

@@ -10,15 +10,24 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/err.h"
+
+/* Between the end of one image and the loading of the next. */
+#define EXEC_MS 1000
+/* Of a command's name in a file's: room for what is around it. */
+#define NAME_BYTES_MAX 200
 
 static int make_directory(struct mt_place *place)
 {
@@ -85,10 +94,67 @@ void mt_place_close(struct mt_place *place)
 {
 	if (!place->directory[0])
 		return;
-	unlink(place->shim);
-	unlink(place->socket);
-	rmdir(place->directory);
+	mt_place_remove(place->directory);
 	place->directory[0] = '\0';
+}
+
+void mt_place_leave(struct mt_place *place)
+{
+	place->directory[0] = '\0';
+}
+
+void mt_place_remove(const char *directory)
+{
+	static const char *const names[] = { MT_SHIM_NAME, "socket" };
+	char path[PATH_MAX];
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		snprintf(path, sizeof(path), "%s/%s", directory, names[i]);
+		unlink(path);
+	}
+	rmdir(directory);
+}
+
+static int open_shim(const char *directory)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/%s", directory, MT_SHIM_NAME);
+	return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+/* Whether anybody but us has the file open, or mapped: then a write lease can not be had. */
+static bool is_open_elsewhere(int fd)
+{
+	if (fcntl(fd, F_SETLEASE, F_WRLCK) < 0)
+		return errno == EAGAIN;
+	fcntl(fd, F_SETLEASE, F_UNLCK);
+	return false;
+}
+
+bool mt_place_in_use(const char *directory)
+{
+	mt_cleanup(mt_closep) int fd = open_shim(directory);
+
+	return fd >= 0 && is_open_elsewhere(fd);
+}
+
+void mt_place_outlive(const char *directory)
+{
+	mt_cleanup(mt_closep) int fd = open_shim(directory);
+	mt_cleanup(mt_closep) int watch = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+	struct pollfd pollfd = { .fd = watch, .events = POLLIN };
+	char name[32], events[4096];
+
+	snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+	/* A mapping's end is the last close of its file. */
+	if (fd >= 0 && watch >= 0 && inotify_add_watch(watch, name, IN_CLOSE_NOWRITE) >= 0) {
+		do {
+			while (read(watch, events, sizeof(events)) > 0)
+				;
+		} while (poll(&pollfd, 1, is_open_elsewhere(fd) ? -1 : EXEC_MS) != 0);
+	}
+	mt_place_remove(directory);
 }
 
 static int open_regular(const char *path, bool *ret_created)
@@ -109,6 +175,9 @@ static int open_regular(const char *path, bool *ret_created)
 		return mt_neg_errno();
 	if (!S_ISREG(st.st_mode))
 		return -EINVAL;
+	/* A file system without locks can not tell. */
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
+		return -EBUSY;
 	*ret_created = created;
 	return mt_take_fd(&fd);
 }
@@ -126,9 +195,11 @@ int mt_place_open_output(const char *path, const char *command, pid_t tgid, char
 		return -ENOENT;
 	}
 	if (!path)
-		len = snprintf(what, what_room, "memtrack.%s.%d.mtk", name, (int)tgid);
+		len = snprintf(what, what_room, "memtrack.%.*s.%d.mtk", NAME_BYTES_MAX, name,
+			       (int)tgid);
 	else if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
-		len = snprintf(what, what_room, "%s/memtrack.%s.%d.mtk", path, name, (int)tgid);
+		len = snprintf(what, what_room, "%s/memtrack.%.*s.%d.mtk", path, NAME_BYTES_MAX,
+			       name, (int)tgid);
 	else
 		len = snprintf(what, what_room, "%s", path);
 	if (len < 0 || (size_t)len >= what_room)

@@ -9,7 +9,8 @@
  *
  * Contract
  *   Ownership: mt_place_open() fills a struct for mt_place_close(), which removes the
- *              directory and what is in it.
+ *              directory and what is in it, or for mt_place_leave(), which lets whoever else
+ *              knows it do that by mt_place_remove().
  *   Errors:    negative errno; place.what says which file or directory it is about.
  *   Threads:   one.
  */
@@ -29,12 +30,23 @@ struct mt_place {
 /* shim_source: path of the installed shim. */
 int mt_place_open(const char *shim_source, struct mt_place *ret);
 void mt_place_close(struct mt_place *place);
+void mt_place_leave(struct mt_place *place);
+
+void mt_place_remove(const char *directory);
+
+/* Whether a process has the directory's shim mapped: what it executes looks for it.  Where
+ * the file system does not tell (overlayfs), no. */
+bool mt_place_in_use(const char *directory);
+
+/* Waits until nobody has; then removes the directory. */
+void mt_place_outlive(const char *directory);
 
 /*
  * Opens the artifact for writing: path, or below it, if it is a directory, or NULL for
  * the current one, memtrack.COMMAND.TGID.mtk.  Nothing that is there is truncated yet;
- * ret_created says that there was nothing.  Only a regular file will do.  what gets the
- * path, in any case.
+ * ret_created says that there was nothing.  Only a regular file will do: else -EINVAL; and
+ * one run at a time: else -EBUSY, as long as the descriptor or a copy of it is open.  what
+ * gets the path, in any case.
  */
 int mt_place_open_output(const char *path, const char *command, pid_t tgid, char *what,
 			 size_t what_room, bool *ret_created);

@@ -34,10 +34,17 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "bpf/memtrack.skel.h"
+#include "collector/uprobe_link.h"
 #include "wire/scratch.h"
 
 #define LIFE_LINKS 3
 #define LINKS (LIFE_LINKS + MT_PROBES_FILES)
+
+/* A program that is attached; one of the two. */
+struct attachment {
+	struct bpf_link *link;
+	int fd; /* -1: none */
+};
 
 struct mt_probes {
 	struct memtrack_bpf *skel;
@@ -48,8 +55,9 @@ struct mt_probes {
 	size_t references_bytes;
 	uint64_t kernel_bytes;
 	struct bpf_link *life_links[LIFE_LINKS];
-	struct bpf_link *capture_links[MT_PROBES_FILES];
-	unsigned n_capture_links;
+	bool link_uprobes; /* by collector/uprobe_link.h, not as perf events */
+	struct attachment captures[MT_PROBES_FILES];
+	unsigned n_captures;
 };
 
 /* libbpf explains itself on stderr, the verifier's log included; only on request. */
@@ -109,6 +117,10 @@ static int configure(struct mt_probes *probes, const struct mt_probes_config *co
 								: stacks_bytes / 4 * 3;
 	skel->rodata->wakeup_bytes = config->wakeup_bytes ? config->wakeup_bytes : stacks_bytes / 4;
 
+	probes->link_uprobes = mt_uprobe_link_wanted();
+	if (probes->link_uprobes)
+		bpf_program__set_expected_attach_type(skel->progs.capture, MT_UPROBE_LINK_TYPE);
+
 	err = bpf_map__set_value_size(skel->maps.references, reference_bytes);
 	if (!err)
 		err = bpf_map__set_value_size(skel->maps.scratches, scratch_bytes);
@@ -158,9 +170,12 @@ int mt_probes_open(const struct mt_probes_config *config, struct mt_probes **ret
 	return 0;
 }
 
-static void *destroy_link(void *link)
+static void *destroy(void *arg)
 {
-	bpf_link__destroy(link);
+	struct attachment *attachment = arg;
+
+	bpf_link__destroy(attachment->link);
+	mt_closep(&attachment->fd);
 	return NULL;
 }
 
@@ -170,7 +185,7 @@ static void *destroy_link(void *link)
  */
 static void destroy_links(struct mt_probes *probes)
 {
-	struct bpf_link *links[LINKS];
+	struct attachment attachments[LINKS];
 	pthread_t threads[LINKS];
 	bool started[LINKS];
 	sigset_t all, before;
@@ -178,20 +193,20 @@ static void destroy_links(struct mt_probes *probes)
 
 	for (i = 0; i < LIFE_LINKS; i++)
 		if (probes->life_links[i])
-			links[n++] = probes->life_links[i];
-	for (i = 0; i < probes->n_capture_links; i++)
-		links[n++] = probes->capture_links[i];
+			attachments[n++] = (struct attachment){ probes->life_links[i], -1 };
+	for (i = 0; i < probes->n_captures; i++)
+		attachments[n++] = probes->captures[i];
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	for (i = 0; i < n; i++)
-		started[i] = !pthread_create(&threads[i], NULL, destroy_link, links[i]);
+		started[i] = !pthread_create(&threads[i], NULL, destroy, &attachments[i]);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	for (i = 0; i < n; i++) {
 		if (started[i])
 			pthread_join(threads[i], NULL);
 		else
-			bpf_link__destroy(links[i]);
+			destroy(&attachments[i]);
 	}
 }
 
@@ -249,25 +264,32 @@ out:
 static int attach_capture(struct mt_probes *probes, const char *path)
 {
 	mt_cleanup(mt_closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct bpf_program *program = probes->skel->progs.capture;
 	LIBBPF_OPTS(bpf_uprobe_opts, opts);
 	char name[sizeof("/proc/self/fd/") + 11];
-	struct bpf_link *link;
+	struct attachment made = { .fd = -1 };
 	uint64_t offset;
 	int err;
 
 	if (fd < 0)
 		return mt_neg_errno();
-	if (probes->n_capture_links == MT_PROBES_FILES)
+	if (probes->n_captures == MT_PROBES_FILES)
 		return -EBUSY;
 	err = find_section(fd, &offset);
 	if (err)
 		return err;
 	snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
-	link = bpf_program__attach_uprobe_opts(probes->skel->progs.capture, -1, name,
-					       (size_t)offset, &opts);
-	if (!link)
-		return mt_neg_errno();
-	probes->capture_links[probes->n_capture_links++] = link;
+	if (probes->link_uprobes) {
+		made.fd = mt_uprobe_link_create(bpf_program__fd(program), name, offset);
+		if (made.fd < 0)
+			return made.fd;
+	} else {
+		made.link = bpf_program__attach_uprobe_opts(program, -1, name, (size_t)offset,
+							    &opts);
+		if (!made.link)
+			return mt_neg_errno();
+	}
+	probes->captures[probes->n_captures++] = made;
 	return 0;
 }
 

@@ -3,12 +3,17 @@
  * processes.c - see processes.h for the contract
  *
  * Invariants
- *   - numbers[] holds every process that the run has seen, by number; a process that
- *     ended in the artifact has given back its space and its strings.
+ *   - numbers has every process that the run has seen, by number; of one that ended long ago
+ *     only its id.
  *   - Ids are given when a record is put, so that they count up in the artifact.
  *   - A process is put before its threads, a thread before its events, and a process's end
  *     after all of its events: an end waits until the merge has passed its time.
- *   - At most one live process has a given tgid.
+ *   - What the kernel tells of an exit waits for the same: a process of which only its own
+ *     cells tell, a fork's child, is known when they are merged.
+ *   - The clock of another time namespace is known as well as its hand-shake was quick: its
+ *     events seem to be later than they were, by less than CLOCK_SLACK_NS.
+ *   - A fork's child that speaks when its parent has ended has the parent's modules: those
+ *     that ended last are kept.
  */
 #include "collector/processes.h"
 
@@ -23,27 +28,41 @@
 #include "base/err.h"
 
 #define NAME_BYTES 17
-/* A number above this is not one that a run can have come to. */
-#define NUMBERS_MAX (16u * 1024 * 1024)
+#define BLOCK_NUMBERS 4096u
+#define BLOCKS 4096u
+/* More than can have a slot at a time. */
+#define LIVING_MAX (2 * MT_SLOTS)
+#define EXITS_MAX 8192u
+#define CLOCK_SLACK_NS (2000 * 1000 * 1000ULL)
 
 struct process {
-	struct process *next; /* in the list of the living */
+	struct process *next; /* in the list of the living, or of those that are kept */
+	uint32_t number;
 	uint32_t id;
 	uint32_t parent; /* id */
 	uint32_t tgid;
 	uint32_t how;
+	int status;
 	int64_t clock_offset_ns;
 	uint64_t start_ns;
 	uint64_t end_ns;
-	int status;
+	uint64_t sweep; /* the last one that found a thread of it */
 	bool put, ending, ended;
+	bool inside;	  /* in a PID namespace below ours */
+	bool kernel_tgid; /* tgid is ours, wherever the process is */
+	bool foreign;	  /* tgid is one of there: means nothing here */
 	struct mt_space space;
 	char *exe;
 };
 
+struct number {
+	struct process *process; /* NULL: not seen, or of the past */
+	uint32_t id;		 /* once it has ended */
+};
+
 /* The thread that has a slot now. */
 struct holder {
-	struct process *process;
+	uint32_t number; /* 0: none */
 	uint32_t id;
 	uint32_t tid;
 	uint64_t start_ns;
@@ -51,15 +70,28 @@ struct holder {
 	char name[NAME_BYTES];
 };
 
+/* An exit that waits for the merge to come to its time. */
+struct exit {
+	uint64_t time_ns;
+	uint32_t tgid, tid;
+	int status;
+	bool group_dead;
+	char name[NAME_BYTES];
+};
+
 struct mt_processes {
 	struct mt_encode *encode;
 	struct mt_modules *modules;
-	struct process **numbers;
-	uint32_t n_numbers;
+	struct number *numbers[BLOCKS];
 	struct process *living;
+	struct process *kept, **kept_last; /* those that ended, the first of them first */
+	uint32_t n_kept;
 	struct holder *holders; /* MT_SLOTS of them */
+	struct exit *exits;	/* EXITS_MAX of them, a ring */
+	uint32_t first_exit, n_exits;
 	uint32_t n_processes, n_threads, n_living;
 	uint32_t slots_used; /* slots from here on never had a holder */
+	uint64_t sweeps;
 };
 
 int mt_processes_new(struct mt_encode *encode, struct mt_modules *modules,
@@ -71,43 +103,45 @@ int mt_processes_new(struct mt_encode *encode, struct mt_modules *modules,
 		return -ENOMEM;
 	p->encode = encode;
 	p->modules = modules;
+	p->kept_last = &p->kept;
 	p->holders = calloc(MT_SLOTS, sizeof(*p->holders));
-	if (!p->holders)
+	p->exits = calloc(EXITS_MAX, sizeof(*p->exits));
+	if (!p->holders || !p->exits)
 		return -ENOMEM;
 	*ret = mt_take_ptr(p);
 	return 0;
 }
 
-static void release(struct process *process)
+static void free_process(struct process *process)
 {
 	mt_space_done(&process->space);
-	mt_space_init(&process->space);
 	free(process->exe);
-	process->exe = NULL;
+	free(process);
 }
 
 void mt_processes_free(struct mt_processes *p)
 {
 	if (!p)
 		return;
-	for (uint32_t i = 0; i < p->n_numbers; i++) {
-		if (p->numbers[i])
-			release(p->numbers[i]);
+	for (uint32_t i = 0; i < BLOCKS; i++) {
+		for (uint32_t n = 0; p->numbers[i] && n < BLOCK_NUMBERS; n++)
+			if (p->numbers[i][n].process)
+				free_process(p->numbers[i][n].process);
 		free(p->numbers[i]);
 	}
-	free(p->numbers);
+	free(p->exits);
 	free(p->holders);
 	free(p);
 }
 
-/* What /proc/TGID/FILE holds, without its newline; "" where that can not be read. */
-static void read_proc(char *ret, size_t room, const char *format, uint32_t tgid, uint32_t tid)
+/* What /proc/TGID/task/TID/FILE holds, without its newline; "" where that can not be read. */
+static void read_proc(char *ret, size_t room, const char *file, uint32_t tgid, uint32_t tid)
 {
 	char path[64];
 	ssize_t len;
 	int fd;
 
-	snprintf(path, sizeof(path), "/proc/%u/task/%u/%s", tgid, tid, format);
+	snprintf(path, sizeof(path), "/proc/%u/task/%u/%s", tgid, tid, file);
 	ret[0] = '\0';
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
@@ -124,7 +158,7 @@ static void read_proc(char *ret, size_t room, const char *format, uint32_t tgid,
 static struct process *by_tgid(const struct mt_processes *p, uint32_t tgid)
 {
 	for (struct process *q = p->living; q; q = q->next)
-		if (q->tgid == tgid && !q->ending)
+		if (q->tgid == tgid && !q->ending && !q->foreign)
 			return q;
 	return NULL;
 }
@@ -145,47 +179,70 @@ uint32_t mt_processes_live(const struct mt_processes *p)
 	return n;
 }
 
-static int grow_numbers(struct mt_processes *p, uint64_t number)
+/* The process of that number; NULL if there is none, or none any more. */
+static struct process *find(const struct mt_processes *p, uint64_t number)
 {
-	uint32_t n = p->n_numbers ? p->n_numbers : 64;
-	struct process **numbers;
+	if (number >= (uint64_t)BLOCKS * BLOCK_NUMBERS || !p->numbers[number / BLOCK_NUMBERS])
+		return NULL;
+	return p->numbers[number / BLOCK_NUMBERS][number % BLOCK_NUMBERS].process;
+}
 
-	if (number < p->n_numbers)
-		return 0;
-	if (!number || number >= NUMBERS_MAX)
+static int find_entry(struct mt_processes *p, uint64_t number, struct number **ret)
+{
+	struct number **block;
+
+	if (!number || number >= (uint64_t)BLOCKS * BLOCK_NUMBERS)
 		return -EBADMSG;
-	while (n <= number)
-		n *= 2;
-	numbers = realloc(p->numbers, n * sizeof(struct process *));
-	if (!numbers)
-		return -ENOMEM;
-	memset(numbers + p->n_numbers, 0, (n - p->n_numbers) * sizeof(struct process *));
-	p->numbers = numbers;
-	p->n_numbers = n;
+	block = &p->numbers[number / BLOCK_NUMBERS];
+	if (!*block) {
+		*block = calloc(BLOCK_NUMBERS, sizeof(**block));
+		if (!*block)
+			return -ENOMEM;
+	}
+	*ret = &(*block)[number % BLOCK_NUMBERS];
 	return 0;
 }
 
-/* The process of that number, made if there is none. */
-static int get(struct mt_processes *p, uint64_t number, struct process **ret)
+static int make(struct mt_processes *p, uint64_t number, struct number *entry)
 {
 	struct process *process;
-	int r = grow_numbers(p, number);
 
+	if (p->n_living >= LIVING_MAX)
+		return -EBADMSG;
+	process = calloc(1, sizeof(*process));
+	if (!process)
+		return -ENOMEM;
+	mt_space_init(&process->space);
+	process->number = (uint32_t)number;
+	process->status = -1;
+	process->how = MT_PROCESS_START;
+	process->next = p->living;
+	p->living = process;
+	p->n_living++;
+	entry->process = process;
+	return 0;
+}
+
+/* The process of that number, made if there was none; -ENOENT: it is of the past. */
+static int get(struct mt_processes *p, uint64_t number, struct process **ret)
+{
+	struct number *entry;
+	int r = find_entry(p, number, &entry);
+
+	if (r == 0 && !entry->process && !entry->id)
+		r = make(p, number, entry);
 	if (r < 0)
 		return r;
-	if (!p->numbers[number]) {
-		process = calloc(1, sizeof(*process));
-		if (!process)
-			return -ENOMEM;
-		mt_space_init(&process->space);
-		process->status = -1;
-		process->how = MT_PROCESS_START;
-		process->next = p->living;
-		p->living = process;
-		p->numbers[number] = process;
-	}
-	*ret = p->numbers[number];
+	if (!entry->process || entry->process->ended)
+		return -ENOENT;
+	*ret = entry->process;
 	return 0;
+}
+
+/* How much later than it was a time of the process may seem. */
+static uint64_t slack_ns(const struct process *process)
+{
+	return process->clock_offset_ns ? CLOCK_SLACK_NS : 0;
 }
 
 static void end_at(struct process *process, uint64_t time_ns, int status)
@@ -200,14 +257,21 @@ static void end_at(struct process *process, uint64_t time_ns, int status)
 int mt_processes_arrive(struct mt_processes *p, const struct mt_arrival *arrival)
 {
 	struct process *process = by_tgid(p, arrival->tgid);
-	int r;
+	struct number *entry;
+	int r = find_entry(p, arrival->process_id, &entry);
 
-	if (process)
-		end_at(process, arrival->time_ns, -1);
-	r = get(p, arrival->process_id, &process);
+	if (r == 0 && (entry->process || entry->id))
+		r = -EBADMSG;
+	if (r == 0)
+		r = make(p, arrival->process_id, entry);
 	if (r < 0)
 		return r;
+	if (process)
+		end_at(process, arrival->time_ns, -1);
+	process = entry->process;
 	process->tgid = arrival->tgid;
+	process->kernel_tgid = true;
+	process->inside = arrival->tgid != arrival->inner_tgid;
 	process->clock_offset_ns = arrival->clock_offset_ns;
 	process->start_ns = arrival->time_ns;
 	process->exe = strdup(arrival->exe);
@@ -232,17 +296,20 @@ static int put_process(struct mt_processes *p, struct process *process)
 		return 0;
 	process->put = true;
 	process->id = ++p->n_processes;
-	read_proc(name, sizeof(name), "comm", process->tgid, process->tgid);
+	name[0] = '\0';
+	if (!process->foreign)
+		read_proc(name, sizeof(name), "comm", process->tgid, process->tgid);
 	if (!name[0]) /* gone already: what the kernel would have called it */
 		snprintf(name, sizeof(name), "%.15s", slash ? slash + 1 : record.exe);
 	return mt_encode_put(p->encode, MT_BATCH_PROCESS, &record);
 }
 
-static int put_thread(struct mt_processes *p, const struct holder *holder)
+static int put_thread(struct mt_processes *p, const struct process *process,
+		      const struct holder *holder)
 {
 	struct mt_thread_info record = {
 		.id = holder->id,
-		.process = holder->process->id,
+		.process = process->id,
 		.tid = holder->tid,
 		.start_ns = holder->start_ns,
 		.name = holder->name,
@@ -251,57 +318,70 @@ static int put_thread(struct mt_processes *p, const struct holder *holder)
 	return mt_encode_put(p->encode, MT_BATCH_THREAD, &record);
 }
 
-static int put_holder(struct mt_processes *p, struct holder *holder)
+static int put_holder(struct mt_processes *p, struct process *process, struct holder *holder)
 {
 	int r;
 
 	if (holder->put)
 		return 0;
-	r = put_process(p, holder->process);
+	r = put_process(p, process);
 	if (r < 0)
 		return r;
 	holder->put = true;
 	holder->id = ++p->n_threads;
-	return put_thread(p, holder);
+	return put_thread(p, process, holder);
 }
 
-/* A fork's child may be heard of after the image that it executed shook hands. */
-static void set_tgid(struct mt_processes *p, struct process *process, uint32_t tgid)
+/*
+ * A fork's child may be heard of after the image that it executed shook hands.  Of another
+ * one with that tgid, as the kernel counts, the end was missed.
+ */
+static void set_tgid(struct mt_processes *p, struct process *process, uint32_t tgid,
+		     bool kernel_tgid)
 {
-	const struct process *image = by_tgid(p, tgid);
+	struct process *other = by_tgid(p, tgid);
 
 	process->tgid = tgid;
-	if (image && image->start_ns >= process->start_ns)
-		end_at(process, image->start_ns, -1);
+	process->kernel_tgid = kernel_tgid;
+	if (!other)
+		return;
+	if (other->start_ns >= process->start_ns)
+		end_at(process, other->start_ns, -1);
+	else if (kernel_tgid)
+		end_at(other, process->start_ns, -1);
 }
 
 int mt_processes_thread(struct mt_processes *p, uint32_t slot, const struct mt_cell *cell)
 {
 	struct holder *holder = &p->holders[slot];
 	struct process *process;
-	int r = get(p, cell->w[1], &process);
+	int r;
 
+	*holder = (struct holder){ 0 };
+	r = get(p, cell->w[1], &process);
 	if (r < 0)
-		return r;
+		return r == -ENOENT ? 0 : r;
 	if (slot >= p->slots_used)
 		p->slots_used = slot + 1;
 	*holder = (struct holder){
-		.process = process,
+		.number = process->number,
 		.tid = (uint32_t)(cell->w[2] >> 32),
 		.start_ns = cell->w[0] + (uint64_t)process->clock_offset_ns,
 	};
 	if (!process->start_ns)
 		process->start_ns = holder->start_ns;
 	if (!process->tgid)
-		set_tgid(p, process, (uint32_t)cell->w[2]);
-	read_proc(holder->name, sizeof(holder->name), "comm", process->tgid, holder->tid);
-	return process->put ? put_holder(p, holder) : 0;
+		set_tgid(p, process, (uint32_t)cell->w[2],
+			 MT_CELL_KIND(cell->head) == MT_CAPTURE_EBPF);
+	if (!process->foreign)
+		read_proc(holder->name, sizeof(holder->name), "comm", process->tgid, holder->tid);
+	return process->put ? put_holder(p, process, holder) : 0;
 }
 
 /* A fork's child has what its parent had. */
 static int inherit(struct mt_processes *p, struct process *child, uint64_t parent_number)
 {
-	struct process *parent = parent_number < p->n_numbers ? p->numbers[parent_number] : NULL;
+	struct process *parent = find(p, parent_number);
 	int r;
 
 	child->how = MT_PROCESS_FORK;
@@ -311,9 +391,18 @@ static int inherit(struct mt_processes *p, struct process *child, uint64_t paren
 	if (r < 0)
 		return r;
 	child->parent = parent->id;
-	child->clock_offset_ns = parent->clock_offset_ns;
-	if (parent->exe && !child->exe)
+	/* Until now its times were taken for ours. */
+	if (!child->clock_offset_ns) {
+		child->clock_offset_ns = parent->clock_offset_ns;
+		child->start_ns += (uint64_t)parent->clock_offset_ns;
+	}
+	child->inside = parent->inside;
+	child->foreign = parent->inside && !child->kernel_tgid;
+	if (parent->exe && !child->exe) {
 		child->exe = strdup(parent->exe);
+		if (!child->exe)
+			return -ENOMEM;
+	}
 	return mt_space_copy(&child->space, &parent->space);
 }
 
@@ -321,92 +410,167 @@ int mt_processes_process(struct mt_processes *p, uint32_t slot, const struct mt_
 {
 	struct holder *holder = &p->holders[slot];
 	struct process *process;
+	int64_t clock_offset_ns;
 	int r = get(p, cell->w[1], &process);
 
 	if (r < 0)
-		return r;
-	if (process->ended || process->put)
+		return r == -ENOENT ? 0 : r;
+	if (process->put)
 		return 0; /* said twice */
+	clock_offset_ns = process->clock_offset_ns;
 	if (MT_CELL_KIND(cell->head) == MT_PROCESS_FORK) {
 		r = inherit(p, process, cell->w[2]);
 		if (r < 0)
 			return r;
 	}
 	r = put_process(p, process);
-	if (r < 0 || holder->process != process)
+	if (r < 0 || holder->number != process->number)
 		return r;
-	return put_holder(p, holder);
+	holder->start_ns += (uint64_t)(process->clock_offset_ns - clock_offset_ns);
+	return put_holder(p, process, holder);
+}
+
+/* The process whose thread has the slot; NULL if it has ended. */
+static struct process *holding(const struct mt_processes *p, uint32_t slot)
+{
+	struct process *process = find(p, p->holders[slot].number);
+
+	return process && !process->ended ? process : NULL;
 }
 
 int mt_processes_module(struct mt_processes *p, uint32_t slot, const void *record, size_t len)
 {
-	struct holder *holder = &p->holders[slot];
+	struct process *process = holding(p, slot);
 
-	if (!holder->process || holder->process->ended)
+	if (!process)
 		return 0;
-	return mt_modules_apply(p->modules, &holder->process->space, holder->process->tgid, record,
-				len);
+	return mt_modules_apply(p->modules, &process->space, process->tgid, record, len);
 }
 
 int64_t mt_processes_clock_offset(const struct mt_processes *p, uint32_t slot)
 {
-	return p->holders[slot].process ? p->holders[slot].process->clock_offset_ns : 0;
+	const struct process *process = holding(p, slot);
+
+	return process ? process->clock_offset_ns : 0;
 }
 
 int mt_processes_owner(struct mt_processes *p, uint32_t slot, struct mt_cell_owner *ret)
 {
-	struct holder *holder = &p->holders[slot];
+	struct process *process = holding(p, slot);
 	int r;
 
-	if (!holder->process || holder->process->ended)
+	if (!process)
 		return -ENOENT;
-	r = put_holder(p, holder);
+	r = put_holder(p, process, &p->holders[slot]);
 	if (r < 0)
 		return r;
 	*ret = (struct mt_cell_owner){
-		.thread = holder->id,
-		.space = &holder->process->space,
-		.clock_offset_ns = holder->process->clock_offset_ns,
-		.tgid = holder->process->tgid,
+		.thread = p->holders[slot].id,
+		.space = &process->space,
+		.clock_offset_ns = process->clock_offset_ns,
+		.tgid = process->tgid,
 	};
 	return 0;
 }
 
-static int rename_holder(struct mt_processes *p, struct holder *holder, const char *name)
+static int rename_holder(struct mt_processes *p, const struct process *process,
+			 struct holder *holder, const char *name)
 {
 	if (!name[0] || !strncmp(holder->name, name, sizeof(holder->name) - 1))
 		return 0;
 	snprintf(holder->name, sizeof(holder->name), "%s", name);
-	return holder->put ? put_thread(p, holder) : 0;
+	return holder->put ? put_thread(p, process, holder) : 0;
+}
+
+/* Who had the tgid at that time; the image that began last, of those that did. */
+static struct process *find_at(const struct mt_processes *p, uint32_t tgid, uint64_t time_ns)
+{
+	struct process *found = NULL;
+
+	for (struct process *q = p->living; q; q = q->next)
+		if (q->tgid == tgid && !q->foreign && q->start_ns <= time_ns + slack_ns(q) &&
+		    (!found || q->start_ns >= found->start_ns))
+			found = q;
+	return found;
+}
+
+static int apply_exit(struct mt_processes *p, const struct exit *what)
+{
+	struct process *process = find_at(p, what->tgid, what->time_ns);
+
+	if (!process)
+		return 0;
+	if (what->group_dead) {
+		/* Better than what the next one with the tgid had to tell. */
+		if (process->status == -1 && process->end_ns >= what->time_ns)
+			process->ending = false;
+		end_at(process, what->time_ns, what->status);
+	}
+	for (uint32_t slot = 0; slot < p->slots_used; slot++) {
+		struct holder *holder = &p->holders[slot];
+
+		if (holder->number == process->number && holder->tid == what->tid)
+			return rename_holder(p, process, holder, what->name);
+	}
+	return 0;
+}
+
+static int apply_first_exit(struct mt_processes *p)
+{
+	const struct exit *what = &p->exits[p->first_exit];
+
+	p->first_exit = (p->first_exit + 1) % EXITS_MAX;
+	p->n_exits--;
+	return apply_exit(p, what);
 }
 
 int mt_processes_exit(struct mt_processes *p, uint32_t tgid, uint32_t tid, bool group_dead,
 		      int status, uint64_t time_ns, const char *name)
 {
-	struct process *process = by_tgid(p, tgid);
+	struct exit *what;
 	int r = 0;
 
-	if (!process)
-		return 0;
-	for (uint32_t slot = 0; slot < p->slots_used && r == 0; slot++) {
-		struct holder *holder = &p->holders[slot];
-
-		if (holder->process == process && holder->tid == tid) {
-			r = rename_holder(p, holder, name);
-			break;
-		}
-	}
-	if (group_dead)
-		end_at(process, time_ns, status);
+	if (p->n_exits == EXITS_MAX)
+		r = apply_first_exit(p);
+	what = &p->exits[(p->first_exit + p->n_exits++) % EXITS_MAX];
+	*what = (struct exit){
+		.time_ns = time_ns,
+		.tgid = tgid,
+		.tid = tid,
+		.status = status,
+		.group_dead = group_dead,
+	};
+	snprintf(what->name, sizeof(what->name), "%s", name);
 	return r;
 }
 
+/* Of the processes that ended, the first is forgotten, but for its id. */
+static void forget_first(struct mt_processes *p)
+{
+	struct process *first = p->kept;
+	struct number *entry;
+
+	p->kept = first->next;
+	if (!p->kept)
+		p->kept_last = &p->kept;
+	p->n_kept--;
+	entry = &p->numbers[first->number / BLOCK_NUMBERS][first->number % BLOCK_NUMBERS];
+	*entry = (struct number){ .id = first->id };
+	free_process(first);
+}
+
+/* The process is in no list when it comes here. */
 static int put_end(struct mt_processes *p, struct process *process)
 {
 	struct mt_process_end record;
-	int r;
+	int r = put_process(p, process);
 
-	r = put_process(p, process);
+	process->ended = true;
+	process->next = NULL;
+	*p->kept_last = process;
+	p->kept_last = &process->next;
+	if (++p->n_kept > MT_PROCESSES_KEPT)
+		forget_first(p);
 	if (r < 0)
 		return r;
 	record = (struct mt_process_end){
@@ -414,29 +578,28 @@ static int put_end(struct mt_processes *p, struct process *process)
 		.end_ns = process->end_ns,
 		.status = process->status,
 	};
-	process->ended = true;
-	release(process);
 	return mt_encode_put(p->encode, MT_BATCH_PROCESS_END, &record);
 }
 
 int mt_processes_advance(struct mt_processes *p, uint64_t below_ns)
 {
 	struct process **at = &p->living;
-	int r;
+	int r = 0;
 
-	while (*at) {
+	while (r == 0 && p->n_exits && p->exits[p->first_exit].time_ns < below_ns)
+		r = apply_first_exit(p);
+	while (r == 0 && *at) {
 		struct process *process = *at;
 
-		if (!process->ending || process->end_ns >= below_ns) {
+		if (!process->ending || process->end_ns + slack_ns(process) >= below_ns) {
 			at = &process->next;
 			continue;
 		}
 		*at = process->next;
+		p->n_living--;
 		r = put_end(p, process);
-		if (r < 0)
-			return r;
 	}
-	return 0;
+	return r;
 }
 
 /* Whether the process is there and not a zombie. */
@@ -455,17 +618,21 @@ int mt_processes_sweep(struct mt_processes *p, const struct mt_segments *segment
 	char name[NAME_BYTES];
 	int r = 0;
 
-	for (struct process *q = p->living; q; q = q->next)
-		if (q->tgid && !q->ending && !alive(q->tgid))
-			end_at(q, now_ns, -1);
-	for (uint32_t n = 0; n < p->slots_used && r == 0; n++) {
-		struct holder *holder = &p->holders[n];
+	p->sweeps++;
+	for (uint32_t slot = 0; slot < p->slots_used && r == 0; slot++) {
+		struct process *process = holding(p, slot);
 
-		if (!holder->process || holder->process->ending ||
-		    !mt_segments_slot_held(segments, n))
+		if (!process || process->ending || !mt_segments_slot_held(segments, slot))
 			continue;
-		read_proc(name, sizeof(name), "comm", holder->process->tgid, holder->tid);
-		r = rename_holder(p, holder, name);
+		process->sweep = p->sweeps;
+		if (process->foreign)
+			continue;
+		read_proc(name, sizeof(name), "comm", process->tgid, p->holders[slot].tid);
+		r = rename_holder(p, process, &p->holders[slot], name);
 	}
+	/* A thread that holds a slot is alive, whatever number its process has here. */
+	for (struct process *q = p->living; q; q = q->next)
+		if (q->tgid && q->sweep != p->sweeps && (q->foreign || !alive(q->tgid)))
+			end_at(q, now_ns, -1);
 	return r;
 }

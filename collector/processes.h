@@ -9,12 +9,15 @@
  *
  * Contract
  *   Input:     cells and arrivals as the targets sent them: numbers are checked, unknown
- *              ones make a process of which only that is known.
+ *              ones make a process of which only that is known, as long as there are not
+ *              more than there can be.
  *   Ownership: mt_processes_new() gives an object for mt_processes_free(), which takes
  *              NULL; encode is borrowed, and is put the records of the artifact.
- *   Errors:    -ENOMEM and what mt_encode_put() returns.
+ *   Errors:    -EBADMSG: a number that is none, or (arrival) is taken; -ENOMEM and what
+ *              mt_encode_put() returns.
  *   Threads:   one.
- *   Bounds:    live processes, their threads and modules; 16 bytes for one that ended.
+ *   Bounds:    live processes, their threads and modules, and those of MT_PROCESSES_KEPT
+ *              that ended; 16 bytes for any other that ended.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -24,6 +27,9 @@
 #include "collector/session.h"
 #include "collector/space.h"
 #include "wire/ring.h"
+
+/* Processes that ended last, kept for the children that are heard of later. */
+#define MT_PROCESSES_KEPT 128
 
 struct mt_processes;
 
@@ -58,11 +64,13 @@ int64_t mt_processes_clock_offset(const struct mt_processes *processes, uint32_t
 /* -ENOENT: no thread has claimed the slot. */
 int mt_processes_owner(struct mt_processes *processes, uint32_t slot, struct mt_cell_owner *ret);
 
-/* A thread or, with group_dead, a process exited; name is its last. */
+/* A thread or, with group_dead, a process exited; name is its last.  It takes effect when
+ * mt_processes_advance() comes to its time. */
 int mt_processes_exit(struct mt_processes *processes, uint32_t tgid, uint32_t tid, bool group_dead,
 		      int status, uint64_t time_ns, const char *name);
 
-/* Ends, in the artifact, the processes whose end lies below below_ns. */
+/* All cells below below_ns were handed on: ends, in the artifact, the processes whose end
+ * lies there. */
 int mt_processes_advance(struct mt_processes *processes, uint64_t below_ns);
 
 /* Looks at what no kernel event tells of: names that changed, processes that are gone.

@@ -3,9 +3,10 @@
  * segments.c - see segments.h for the contract
  *
  * Invariants
- *   - The gate's life mutex is locked by the thread that opens the segments and never
- *     unlocked: the kernel marks it when the collector dies, and every parked thread of
- *     the run polls that word.
+ *   - The gate's life mutex is locked by the thread that opens the segments until it closes
+ *     them: the kernel marks it when the collector dies before, and every parked thread of
+ *     the run polls that word.  It must not stay locked in memory that is unmapped: the
+ *     thread's list of robust mutexes would end there, for the kernel and for the C library.
  *   - Only pages of chunks that were given are read: a read of a hole in a memfd would
  *     allocate its page.
  */
@@ -140,18 +141,36 @@ int mt_segments_open(const struct mt_segments_config *config, struct mt_segments
 	r = hold_life(s->gate);
 	if (r < 0)
 		return r;
+	s->living = true;
 	__atomic_store_n(&s->control->enabled, 1, __ATOMIC_RELEASE);
 
 	*ret = mt_take_ptr(s);
 	return 0;
 }
 
+/* As the kernel would at our death.  The mutex's own links lie where targets can write: they
+ * are not followed. */
+static void end_life(struct mt_segments *s)
+{
+	struct robust_list_head *head;
+	size_t len;
+
+	__atomic_store_n(&s->control->enabled, 0, __ATOMIC_SEQ_CST);
+	if (syscall(SYS_get_robust_list, 0, &head, &len) == 0 && head)
+		head->list.next = &head->list;
+	__atomic_store_n((uint32_t *)s->gate->life, FUTEX_OWNER_DIED, __ATOMIC_SEQ_CST);
+	mt_segments_wake(s);
+}
+
 void mt_segments_close(struct mt_segments *s)
 {
 	if (!s)
 		return;
-	if (s->rings)
+	if (s->rings) {
+		if (s->living)
+			end_life(s);
 		munmap(s->rings, s->rings_size);
+	}
 	if (s->references)
 		munmap(s->references, s->references_size);
 	if (s->own_control) {

@@ -7,7 +7,8 @@
  *   Input:     the control page and the BPF references are the caller's (collector/probes.h)
  *              in an eBPF run, and made here in an inline run.
  *   Ownership: mt_segments_open() gives an object for mt_segments_close(), which takes NULL;
- *              descriptors in it are its own and close-on-exec.
+ *              descriptors in it are its own and close-on-exec.  By the thread that opened
+ *              them: for the targets, that thread's life is the collector's.
  *   Errors:    negative errno of memfd_create(2), ftruncate(2), mmap(2); -EINVAL for a
  *              budget or ring size that is no power of two or out of range.  A chunk that
  *              is not to be had: -ENOSPC.
@@ -56,6 +57,7 @@ struct mt_segments {
 	size_t rings_size, references_size;
 	int control_fd, bpf_references_fd, references_fd, rings_fd;
 	bool own_control;
+	bool living;	      /* the gate's life is locked */
 	uint32_t chunks_used; /* chunks from here on were never given */
 	struct mt_chunk chunks[MT_CHUNKS];
 };

@@ -136,8 +136,8 @@ static void send_welcome(struct mt_session *s, int fd, const struct mt_welcome *
 	(void)!sendmsg(fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-static void announce(struct mt_session *s, int fd, const struct mt_hello *hello,
-		     const struct mt_welcome *welcome, uint64_t now_ns)
+static int announce(struct mt_session *s, int fd, const struct mt_hello *hello,
+		    const struct mt_welcome *welcome, uint64_t now_ns)
 {
 	struct mt_arrival arrival = {
 		.process_id = welcome->process_id,
@@ -156,31 +156,38 @@ static void announce(struct mt_session *s, int fd, const struct mt_hello *hello,
 		arrival.clock_offset_ns = 0;
 	memcpy(arrival.exe, hello->exe, sizeof(arrival.exe));
 	arrival.exe[sizeof(arrival.exe) - 1] = '\0';
-	s->on_arrival(s->ctx, &arrival);
+	return s->on_arrival(s->ctx, &arrival);
+}
+
+static int make_welcome(struct mt_session *s, int fd, const struct mt_hello *hello,
+			struct mt_welcome *ret)
+{
+	uint64_t now_ns = mt_clock_ns();
+	int r;
+
+	if (hello->version != MT_WIRE_VERSION)
+		return -EPROTONOSUPPORT;
+	if (hello->what < MT_HELLO_START || hello->what > MT_HELLO_INLINE)
+		return -EINVAL;
+	if (!s->segments->control->enabled)
+		return -ESHUTDOWN;
+	r = mt_segments_give_chunk(s->segments, hello->what == MT_HELLO_INLINE, now_ns, ret);
+	if (r < 0 || hello->what != MT_HELLO_START) {
+		ret->process_id = hello->process_id;
+		return r;
+	}
+	ret->process_id = __atomic_fetch_add(&s->segments->control->next_process, 1,
+					     __ATOMIC_RELAXED);
+	return announce(s, fd, hello, ret, now_ns);
 }
 
 static void answer(struct mt_session *s, int fd, const struct mt_hello *hello)
 {
 	struct mt_welcome welcome = { .magic = MT_HELLO_MAGIC, .version = MT_WIRE_VERSION };
-	uint64_t now_ns = mt_clock_ns();
 
 	if (hello->magic != MT_HELLO_MAGIC || hello->cookie != s->segments->control->cookie)
 		return;
-	if (hello->version != MT_WIRE_VERSION)
-		welcome.error = EPROTONOSUPPORT;
-	else if (!s->segments->control->enabled)
-		welcome.error = ESHUTDOWN;
-	else
-		welcome.error = -mt_segments_give_chunk(s->segments, hello->what == MT_HELLO_INLINE,
-							now_ns, &welcome);
-
-	if (!welcome.error && hello->what == MT_HELLO_START) {
-		welcome.process_id = __atomic_fetch_add(&s->segments->control->next_process, 1,
-							__ATOMIC_RELAXED);
-		announce(s, fd, hello, &welcome, now_ns);
-	} else {
-		welcome.process_id = hello->process_id;
-	}
+	welcome.error = -make_welcome(s, fd, hello, &welcome);
 	send_welcome(s, fd, &welcome);
 }
 
@@ -195,6 +202,14 @@ static void accept_clients(struct mt_session *s, int listener)
 	}
 }
 
+/* Whether the client has given up; it may be here again, with another connection. */
+static bool is_gone(int fd)
+{
+	char byte;
+
+	return recv(fd, &byte, sizeof(byte), MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
 /* Returns whether the client is done with. */
 static bool serve_client(struct mt_session *s, const struct client *client)
 {
@@ -203,7 +218,7 @@ static bool serve_client(struct mt_session *s, const struct client *client)
 
 	if (len < 0 && (errno == EAGAIN || errno == EINTR))
 		return mt_clock_ns() - client->since_ns > CLIENT_PATIENCE_NS;
-	if (len == sizeof(hello))
+	if (len == sizeof(hello) && !is_gone(client->fd))
 		answer(s, client->fd, &hello);
 	return true;
 }

@@ -8,7 +8,7 @@
  *              cookie is answered with an error or not at all.
  *   Ownership: mt_session_open() gives an object for mt_session_close(), which takes NULL
  *              and removes the socket's name.  segments are borrowed.
- *   Errors:    negative errno of socket(2), bind(2), listen(2), epoll_ctl(2).
+ *   Errors:    negative errno of socket(2), bind(2), listen(2).
  *   Threads:   one.  Nothing blocks: a client that does not speak within a second is
  *              hung up on.
  *   Bounds:    MT_SESSION_CLIENTS connections at a time; more wait in the backlog.
@@ -30,7 +30,8 @@ struct mt_arrival {
 	char exe[464];
 };
 
-typedef void (*mt_arrival_fn)(void *ctx, const struct mt_arrival *arrival);
+/* Returns 0, or a negative errno, which the process gets for an answer. */
+typedef int (*mt_arrival_fn)(void *ctx, const struct mt_arrival *arrival);
 
 struct mt_session;
 

@@ -46,6 +46,7 @@ struct detached {
 struct slot {
 	struct mt_decoder *decoder;
 	struct waiting *first, **last;
+	uint64_t waiting_bytes;
 	struct entry known[MT_DICTIONARY];
 	struct detached detached[DETACHED_KEPT];
 	uint32_t next_detached;
@@ -160,10 +161,23 @@ int mt_stacks_push(struct mt_stacks *s, uint32_t index, const void *record, size
 	memcpy(waiting->bytes, record, head.len);
 	*slot->last = waiting;
 	slot->last = &waiting->next;
+	slot->waiting_bytes += head.len;
 	s->waiting_bytes += head.len;
 	s->counts.records++;
 	s->counts.record_bytes += head.len;
 	return 0;
+}
+
+static void drop_first(struct mt_stacks *s, struct slot *slot)
+{
+	struct waiting *first = slot->first;
+
+	slot->first = first->next;
+	if (!slot->first)
+		slot->last = &slot->first;
+	slot->waiting_bytes -= first->len;
+	s->waiting_bytes -= first->len;
+	free(first);
 }
 
 /* The slot's next record is to be a key frame, and the lost stack is to come again. */
@@ -252,6 +266,25 @@ static uint32_t look_up(const struct slot *slot, uint16_t name, uint32_t seq)
 	return (int32_t)(seq - entry->seq) >= 0 ? entry->node : entry->old_node;
 }
 
+void mt_stacks_make_room(struct mt_stacks *s)
+{
+	uint32_t most = 0;
+	struct slot *slot;
+
+	for (uint32_t i = 1; i < MT_SLOTS; i++)
+		if (s->slots[i] &&
+		    (!s->slots[most] || s->slots[i]->waiting_bytes > s->slots[most]->waiting_bytes))
+			most = i;
+	slot = s->slots[most];
+	while (slot && slot->first) {
+		const struct waiting *first = slot->first;
+
+		resync(s, most, ((const struct mt_stack_record *)first->bytes)->digest);
+		s->counts.dropped++;
+		drop_first(s, slot);
+	}
+}
+
 int mt_stacks_resolve(struct mt_stacks *s, uint32_t index, struct mt_space *space, uint16_t name,
 		      uint32_t seq, uint32_t *ret_node)
 {
@@ -273,11 +306,7 @@ int mt_stacks_resolve(struct mt_stacks *s, uint32_t index, struct mt_space *spac
 		struct waiting *waiting = slot->first;
 
 		r = apply(s, index, slot, space, waiting);
-		slot->first = waiting->next;
-		if (!slot->first)
-			slot->last = &slot->first;
-		s->waiting_bytes -= waiting->len;
-		free(waiting);
+		drop_first(s, slot);
 		if (r < 0)
 			return r;
 	}

@@ -38,6 +38,7 @@ struct mt_stacks_counts {
 	uint64_t malformed;
 	uint64_t stale;	     /* against another reference than the decoder's */
 	uint64_t mismatches; /* bytes that do not hash to the digest */
+	uint64_t dropped;    /* by mt_stacks_make_room() */
 	uint64_t lost;	     /* events that named a stack that never came */
 };
 
@@ -46,6 +47,10 @@ void mt_stacks_free(struct mt_stacks *stacks);
 
 /* A stack record of the slot, from the BPF ring or assembled from its own ring. */
 int mt_stacks_push(struct mt_stacks *stacks, uint32_t slot, const void *record, size_t len);
+
+/* Drops what the slot with the most waiting records has of them: no event may ever ask for
+ * them.  One that does gets MT_STOP_LOST. */
+void mt_stacks_make_room(struct mt_stacks *stacks);
 
 /* The node of an event's stack: half and word of its cell. */
 int mt_stacks_resolve(struct mt_stacks *stacks, uint32_t slot, struct mt_space *space,

@@ -157,6 +157,15 @@ static int report(struct mt_watch *w, struct pending *p)
 	return w->fn(w->ctx, p->tgid, p->what, p->reason);
 }
 
+/* Whether the process is there without a program. */
+static bool is_zombie(uint32_t tgid)
+{
+	char path[32], target;
+
+	snprintf(path, sizeof(path), "/proc/%u/exe", tgid);
+	return readlink(path, &target, 1) < 0 && errno == ENOENT;
+}
+
 static void describe(struct pending *p, uint32_t tgid, const char *path, const char *name,
 		     uint64_t now_ns)
 {
@@ -165,7 +174,7 @@ static void describe(struct pending *p, uint32_t tgid, const char *path, const c
 	*p = (struct pending){ .tgid = tgid, .since_ns = now_ns };
 	snprintf(p->what, sizeof(p->what), "%s", name);
 	if (!reason && !proc_has(tgid, "environ", "MEMTRACK_RUN=") &&
-	    proc_has(tgid, "status", "Pid:"))
+	    proc_has(tgid, "status", "Pid:") && !is_zombie(tgid))
 		reason = "started without our environment";
 	snprintf(p->reason, sizeof(p->reason), "%s", reason ? reason : "did not register");
 }
@@ -209,20 +218,54 @@ int mt_watch_exit(struct mt_watch *w, uint32_t tgid)
 	return r;
 }
 
+/* /proc/TGID/comm, or ret as it was. */
+static bool read_name(uint32_t tgid, char *ret, int room)
+{
+	mt_cleanup(mt_fclosep) FILE *file = NULL;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%u/comm", tgid);
+	file = fopen(path, "re");
+	if (!file || !fgets(ret, room, file))
+		return false;
+	ret[strcspn(ret, "\n")] = '\0';
+	return true;
+}
+
+/* Nobody told if what a scan found has executed something else since. */
+static void look_again(struct mt_watch *w, struct pending *p)
+{
+	char name[sizeof(p->what)];
+	bool has_shim;
+
+	if (!p->scanned)
+		return;
+	has_shim = proc_has(p->tgid, "maps", w->shim_name);
+	if (is_zombie(p->tgid) || !read_name(p->tgid, name, sizeof(name)))
+		return;
+	describe(p, p->tgid, "", name, p->since_ns);
+	p->scanned = true;
+	p->reported = has_shim;
+}
+
 int mt_watch_tick(struct mt_watch *w, uint64_t now_ns)
 {
 	int r = 0;
 
-	for (uint32_t i = 0; i < w->n && r == 0; i++)
-		if (now_ns > w->pending[i].since_ns + MT_WATCH_PATIENCE_NS)
-			r = report(w, &w->pending[i]);
+	for (uint32_t i = 0; i < w->n && r == 0; i++) {
+		struct pending *p = &w->pending[i];
+
+		if (p->reported || now_ns <= p->since_ns + MT_WATCH_PATIENCE_NS)
+			continue;
+		look_again(w, p);
+		r = report(w, p);
+	}
 	return r;
 }
 
 static int consider(struct mt_watch *w, uint32_t tgid, uint64_t now_ns)
 {
-	char name[64] = "", path[64];
-	mt_cleanup(mt_fclosep) FILE *file = NULL;
+	char name[sizeof(((struct pending *)0)->what)];
 	struct pending *p;
 
 	if (find(w, tgid) || w->n == MT_WATCH_PENDING)
@@ -234,11 +277,9 @@ static int consider(struct mt_watch *w, uint32_t tgid, uint64_t now_ns)
 						       .reported = true };
 		return 0;
 	}
-	snprintf(path, sizeof(path), "/proc/%u/comm", tgid);
-	file = fopen(path, "re");
-	if (!file || !fgets(name, sizeof(name), file))
-		return 0; /* gone */
-	name[strcspn(name, "\n")] = '\0';
+	/* In this order: one that lost its memory in between had it with the shim, perhaps. */
+	if (is_zombie(tgid) || !read_name(tgid, name, sizeof(name)))
+		return 0;
 	p = &w->pending[w->n++];
 	describe(p, tgid, "", name, now_ns);
 	p->scanned = true;
@@ -264,17 +305,46 @@ static int scan(struct mt_watch *w, uint32_t tgid, uint64_t now_ns, int depth,
 	return r;
 }
 
-int mt_watch_scan(struct mt_watch *w, uint32_t root, uint64_t now_ns,
-		  bool (*tracked)(void *ctx, uint32_t tgid), void *tracked_ctx)
+/* What was found by a scan, and has ended since, did so before it registered. */
+static int forget_ended(struct mt_watch *w)
 {
-	for (uint32_t i = 0; i < w->n;) {
+	int r = 0;
+
+	for (uint32_t i = 0; i < w->n && r == 0;) {
 		char path[32];
 
 		snprintf(path, sizeof(path), "/proc/%u", w->pending[i].tgid);
-		if (w->pending[i].scanned && access(path, F_OK) < 0)
-			forget(w, &w->pending[i]);
-		else
+		if (!w->pending[i].scanned || access(path, F_OK) == 0) {
 			i++;
+			continue;
+		}
+		r = report(w, &w->pending[i]);
+		forget(w, &w->pending[i]);
 	}
-	return scan(w, root, now_ns, 0, tracked, tracked_ctx);
+	return r;
+}
+
+int mt_watch_scan(struct mt_watch *w, uint32_t root, uint64_t now_ns,
+		  bool (*tracked)(void *ctx, uint32_t tgid), void *tracked_ctx)
+{
+	int r = forget_ended(w);
+
+	return r < 0 ? r : scan(w, root, now_ns, 0, tracked, tracked_ctx);
+}
+
+void mt_watch_root(struct mt_watch *w, uint32_t tgid, const char *name, uint64_t now_ns)
+{
+	struct pending *p = &w->pending[w->n];
+
+	if (w->n == MT_WATCH_PENDING)
+		return;
+	*p = (struct pending){ .tgid = tgid, .scanned = true, .since_ns = now_ns };
+	snprintf(p->what, sizeof(p->what), "%s", name);
+	snprintf(p->reason, sizeof(p->reason), "did not register");
+	w->n++;
+}
+
+int mt_watch_finish(struct mt_watch *w)
+{
+	return forget_ended(w);
 }

@@ -43,6 +43,12 @@ int mt_watch_exit(struct mt_watch *watch, uint32_t tgid);
 /* Reports those whose time is over. */
 int mt_watch_tick(struct mt_watch *watch, uint64_t now_ns);
 
+/* For runs without the kernel part: process tgid, the command, is about to execute. */
+void mt_watch_root(struct mt_watch *watch, uint32_t tgid, const char *name, uint64_t now_ns);
+/* And, at their end, reports those that a scan found, or the command, if they ended before
+ * they registered. */
+int mt_watch_finish(struct mt_watch *watch);
+
 /* Looks for processes below root (itself included) that are not known to tracked() and
  * have no shim in their mappings. */
 int mt_watch_scan(struct mt_watch *watch, uint32_t root, uint64_t now_ns,

@@ -9,12 +9,15 @@
  *     frame, until it is done or left by a longjmp (abandoned()).  Who interrupts a marked
  *     capture sends a detached record, straight from the stack: scratch and reference are
  *     the other's.
+ *   - A window that was copied (thread.h) is used only if no handler made a copy of its own
+ *     since: what was made of its words is dropped otherwise, and begun anew.
  *   - A record's last piece is appended only while seq has not moved; after it the reference
  *     moves.  Where a longjmp came between, the reference is void, its number used up.
  *   - Modules are on a ring before the stack that needs them.
  */
 #include "preload/capture.h"
 
+#include <errno.h>
 #include <linux/futex.h>
 #include <signal.h>
 #include <time.h>
@@ -27,6 +30,8 @@
 
 /* A page of the window that was not present is touched, and the probe tried again. */
 #define FAULTS_MAX 3
+/* How often a copy that was spoiled is made again. */
+#define TORN_MAX 3
 /* Another task that shares the slot (CLONE_VM without a thread of its own). */
 #define BUSY_MAX 100
 /* How long the consumer of a full BPF ring is waited for. */
@@ -39,7 +44,8 @@
 static mt_groups_differ_fn groups_differ = mt_groups_differ;
 
 struct window {
-	uint64_t start, end;
+	uint64_t start;
+	struct mt_extent extent;
 	uint64_t seq; /* as it was before the window was read */
 	uint32_t resync;
 	uint32_t epoch;
@@ -72,8 +78,10 @@ static struct mt_stack_name lost(void)
 	return (struct mt_stack_name){ MT_STACK_NONE | MT_NONE_LOST, 0 };
 }
 
-/* The first pass; true: the window is a known one, and *digest its name. */
-static bool known(const struct mt_self *self, struct window *w, uint64_t *digest)
+enum knowledge { WINDOW_NEW, WINDOW_KNOWN, WINDOW_TORN };
+
+/* The first pass; where the window is a known one, *digest is its name. */
+static enum knowledge look_at(const struct mt_self *self, struct window *w, uint64_t *digest)
 {
 	const struct mt_reference *reference = self->reference;
 
@@ -81,32 +89,40 @@ static bool known(const struct mt_self *self, struct window *w, uint64_t *digest
 	w->resync = *(const volatile uint32_t *)&reference->resync_asked;
 	w->seq = seq_of(self);
 	__asm__ volatile("" ::: "memory");
-	*digest = mt_digest_window(reference, words_of(self), w->start, w->end, w->epoch,
-				   mt_session.budget_bytes, groups_differ, w->mask);
+	*digest = mt_digest_window(reference, words_of(self), w->start, w->extent.end,
+				   w->extent.shift, w->epoch, mt_session.budget_bytes,
+				   groups_differ, w->mask);
 	__asm__ volatile("" ::: "memory");
+	if (mt_thread_copy_torn(self, &w->extent))
+		return WINDOW_TORN;
 	return !(w->seq & 1) && mt_dictionary_has(dictionary_of(self), *digest) &&
-	       seq_of(self) == w->seq &&
-	       *(const volatile uint32_t *)&reference->resync_asked == w->resync;
+			       seq_of(self) == w->seq &&
+			       *(const volatile uint32_t *)&reference->resync_asked == w->resync
+		       ? WINDOW_KNOWN
+		       : WINDOW_NEW;
 }
 
 /*
  * A record straight from the live stack: every word of every group that the window has, so
- * that its length is known before the first word is read.
+ * that its length is known before the first word is read.  False: a handler came between.
+ *
+ * The name has the seq of the record that was interrupted: that may be on the ring, before
+ * this one, and the reference not moved yet.
  */
-static __attribute__((noinline)) struct mt_stack_name send_detached(struct mt_self *self,
-								    const struct window *w)
+static __attribute__((noinline)) bool send_detached(struct mt_self *self, const struct window *w,
+						    struct mt_stack_name *ret)
 {
 	uint32_t groups = mt_session.budget_bytes / MT_GROUP_BYTES, r, i;
 	uint32_t n = __atomic_fetch_add(&self->detached, 1, __ATOMIC_RELAXED);
 	struct mt_stack_record record = {
-		.len = sizeof(record) + (w->end - w->start) + 8,
+		.len = sizeof(record) + (w->extent.end - w->start) + 8,
 		.kind = MT_STACK_KIND_DETACHED,
 		.slot = self->ring.slot,
 		.generation = self->reference->generation,
 		.seq = n,
 		.time_ns = mt_now_ns(),
 		.start = w->start,
-		.end = w->end,
+		.end = w->extent.end,
 		.epoch = w->epoch,
 	};
 	struct mt_piece_writer writer;
@@ -114,7 +130,7 @@ static __attribute__((noinline)) struct mt_stack_name send_detached(struct mt_se
 	uint64_t sum = 0;
 
 	for (r = 0; r < groups; r++)
-		if (mt_group_range(w->start, w->end, r, groups)) {
+		if (mt_group_range(w->start, record.end, r, groups)) {
 			record.mask[r / 64] |= 1ULL << (r & 63);
 			record.len += 8;
 		}
@@ -123,8 +139,9 @@ static __attribute__((noinline)) struct mt_stack_name send_detached(struct mt_se
 	for (i = 0; i < sizeof(record) / 8; i++)
 		mt_piece_word(&writer, ((const uint64_t *)&record)[i]);
 	for (r = 0; r < groups; r++) {
-		uint32_t range = mt_group_range(w->start, w->end, r, groups);
-		const __u64 *live = (const __u64 *)mt_group_address(w->start, r, groups);
+		uint32_t range = mt_group_range(w->start, record.end, r, groups);
+		const __u64 *live = (const __u64 *)(mt_group_address(w->start, r, groups) +
+						    w->extent.shift);
 
 		if (!range)
 			continue;
@@ -138,11 +155,33 @@ static __attribute__((noinline)) struct mt_stack_name send_detached(struct mt_se
 		}
 		sum += mt_digest_part(mt_group_hash(copy), r);
 	}
-	mt_piece_word(&writer, mt_digest_finish(w->start, w->end, w->epoch, sum));
-	if (!mt_piece_end(&writer))
-		return lost();
-	return (struct mt_stack_name){ MT_STACK_DETACHED | (n & (MT_STACK_DETACHED - 1)),
-				       self->reference->seq / 2 };
+	mt_piece_word(&writer, mt_digest_finish(w->start, record.end, w->epoch, sum));
+	/* Without its last piece it is no record. */
+	if (mt_thread_copy_torn(self, &w->extent))
+		return false;
+	*ret = mt_piece_end(&writer)
+		       ? (struct mt_stack_name){ MT_STACK_DETACHED | (n & (MT_STACK_DETACHED - 1)),
+						 seq_of(self) / 2 + 1 }
+		       : lost();
+	return true;
+}
+
+/* Was the mark that the marked capture left in its frame overwritten?  The frame may lie on a
+ * stack that is gone. */
+static bool mark_gone(const struct mt_self *self)
+{
+	uint64_t mark[MARK_WORDS];
+	long n = mt_thread_read((uint64_t)self->capture_mark, mark, sizeof(mark));
+	int i;
+
+	if (n == -EFAULT)
+		return true;
+	if (n != sizeof(mark))
+		return false; /* Nobody knows. */
+	for (i = 0; i < MARK_WORDS; i++)
+		if (mark[i] != self->capture_number)
+			return true;
+	return false;
 }
 
 /*
@@ -167,7 +206,7 @@ static bool abandoned(const struct mt_self *self, uint64_t start)
 	/* A handler's stack that is not in use was left. */
 	if (mt_syscall4(SYS_sigaltstack, 0, (long)&other, 0, 0) ||
 	    mark - (uint64_t)other.ss_sp >= other.ss_size)
-		return false;
+		return mark_gone(self);
 	return !(other.ss_flags & SS_ONSTACK) ||
 	       (start - (uint64_t)other.ss_sp < other.ss_size && start >= mark);
 }
@@ -182,8 +221,9 @@ static void make_void(struct mt_self *self)
 	self->capture_start = 0;
 }
 
-/* The record in the scratch goes on the ring, if seq is still what it was made for. */
-static bool send_record(struct mt_self *self, uint32_t bytes, uint64_t seq)
+/* The record in the scratch goes on the ring, if seq and copy still are what it was made of. */
+static bool send_record(struct mt_self *self, uint32_t bytes, uint64_t seq,
+			const struct mt_extent *extent)
 {
 	const uint64_t *record = (const uint64_t *)&self->scratch->record;
 	struct mt_piece_writer writer;
@@ -193,7 +233,7 @@ static bool send_record(struct mt_self *self, uint32_t bytes, uint64_t seq)
 		       __atomic_fetch_add(&self->piece_id, 1, __ATOMIC_RELAXED), bytes);
 	for (i = 0; i < bytes / 8; i++)
 		mt_piece_word(&writer, record[i]);
-	return seq_of(self) == seq && mt_piece_end(&writer);
+	return seq_of(self) == seq && !mt_thread_copy_torn(self, extent) && mt_piece_end(&writer);
 }
 
 static __attribute__((noinline)) bool send_inline(struct mt_self *self, const struct window *w,
@@ -207,10 +247,8 @@ static __attribute__((noinline)) bool send_inline(struct mt_self *self, const st
 
 	if (self->capture_start && abandoned(self, w->start))
 		make_void(self);
-	if (self->capture_start) {
-		*ret = send_detached(self, w);
-		return true;
-	}
+	if (self->capture_start)
+		return send_detached(self, w, ret);
 	self->capture_number++;
 	for (i = 0; i < MARK_WORDS; i++)
 		mark[i] = self->capture_number;
@@ -219,9 +257,9 @@ static __attribute__((noinline)) bool send_inline(struct mt_self *self, const st
 	__asm__ volatile("" ::: "memory");
 	seq = seq_of(self);
 	bytes = mt_encode_window(self->reference, words_of(self), self->scratch, self->ring.slot,
-				 w->seq, w->start, w->end, w->epoch, w->mask,
-				 mt_session.budget_bytes, mt_now_ns());
-	sent = send_record(self, bytes, seq);
+				 w->seq, w->start, w->extent.end, w->extent.shift, w->epoch,
+				 w->mask, mt_session.budget_bytes, mt_now_ns());
+	sent = send_record(self, bytes, seq, &w->extent);
 	if (sent) {
 		mt_commit_window(self->reference, dictionary_of(self), words_of(self),
 				 self->scratch, mt_session.budget_bytes);
@@ -250,14 +288,14 @@ static uint32_t probe(const struct mt_self *self, const struct window *w, struct
 	bool ours;
 
 	mt_probe_send(self->ring.slot | (uint64_t)w->epoch << 32, w->seq, w->mask[0], w->start,
-		      w->end, mt_session.address.cookie, w->mask[1]);
+		      w->extent.end, mt_session.address.cookie, w->mask[1]);
 	if (reference->probes == probes)
 		return MT_PROBE_NONE;
 	status = reference->status;
 	seq = reference->seq;
 	digest = reference->digest;
 	/* A handler's probe after ours has another start: then this one is asked again. */
-	ours = reference->start == w->start && reference->end == w->end &&
+	ours = reference->start == w->start && reference->end == w->extent.end &&
 	       reference->epoch == w->epoch;
 	if (status == MT_PROBE_SENT && (!ours || seq & 1 || reference->seq != seq))
 		return MT_PROBE_BUSY;
@@ -270,21 +308,29 @@ struct mt_stack_name mt_capture(struct mt_self **self_at, const uint64_t *saved)
 	struct mt_self *self = *self_at;
 	struct window w = { .start = (uint64_t)saved };
 	struct mt_stack_name name;
-	unsigned faults = 0, busy = 0;
+	unsigned faults = 0, busy = 0, torn = 0;
+	enum knowledge knowledge;
 	uint64_t digest;
 
 	if (w.start % 8)
 		return lost();
-	w.end = mt_thread_window_end(self, w.start);
 	while (self) {
-		if (known(self, &w, &digest))
+		w.extent = torn < TORN_MAX ? mt_thread_window(self, w.start)
+					   : mt_thread_window_on_page(w.start);
+		knowledge = look_at(self, &w, &digest);
+		if (knowledge == WINDOW_KNOWN)
 			return named(digest, w.seq);
+		if (knowledge == WINDOW_TORN) {
+			torn++;
+			continue;
+		}
 		mt_modules_check(self);
 		if (self->scratch) {
 			if (send_inline(self, &w, &name))
 				return name;
 			if (!mt_session.on)
 				return lost();
+			torn += w.extent.shift != 0;
 			continue;
 		}
 		switch (probe(self, &w, &name)) {
@@ -294,7 +340,9 @@ struct mt_stack_name mt_capture(struct mt_self **self_at, const uint64_t *saved)
 			wait_for_consumer();
 			break;
 		case MT_PROBE_FAULT:
-			if (++faults > FAULTS_MAX)
+			if (w.extent.shift)
+				torn++; /* Behind this page it has gone since it was copied. */
+			else if (++faults > FAULTS_MAX)
 				return lost();
 			break;
 		case MT_PROBE_BUSY:

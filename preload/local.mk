@@ -14,6 +14,8 @@
 pkglib_LTLIBRARIES += %D%/libmemtrack-preload.la
 
 %C%_libmemtrack_preload_la_SOURCES =	\
+	%D%/apart.c			\
+	%D%/apart.h			\
 	%D%/arena.c			\
 	%D%/arena.h			\
 	%D%/binding.c			\

@@ -10,6 +10,9 @@
  *     while the same thread was just taking it waits for ever: it is taken with signals
  *     blocked, and only when there is reason to.  The loader allocates whenever it loads
  *     something, through the stubs: an allocation of its own is the reason, for LOADER_NS.
+ *   - As long as nothing but the objects of the start was ever loaded, which the end of the
+ *     loader's own list tells, neither the lock nor a system call is needed: a sandboxed
+ *     program may be killed for one.  Objects of the start are never unloaded.
  *   - Before that lock is taken the stack that is needed under it has been touched: a stack
  *     overflow that the program handles by a longjmp happens without it.
  *   - What an object's calls are bound to is known some time after it is in the list; one
@@ -46,6 +49,8 @@ static struct {
 	uint32_t objects;
 	bool sent;
 	bool namespace_told;
+	/* The last object of the start, where they are all that was loaded and sent. */
+	const struct link_map *start_end;
 } list;
 
 /* Whose calls were looked at; the loader's lock. */
@@ -352,17 +357,47 @@ static void send_list(struct mt_self *self)
 	}
 }
 
-void mt_modules_check(struct mt_self *self)
+/* The end of the loader's list, if that has no more than what the image started with. */
+static const struct link_map *end_of_start(void)
 {
-	uint64_t active = __atomic_load_n(&loader_active_ns, __ATOMIC_RELAXED), mask;
+	const struct link_map *map;
+	unsigned n = 1;
 
-	if (!active || mt_session.modules_fixed)
-		return;
-	notice_threads();
+	/* Before 2.35 another name space can not be told. */
+	if (!&_r_debug || !&__rseq_size || _r_debug.r_version != 1 || !_r_debug.r_map)
+		return NULL;
+	for (map = _r_debug.r_map; map->l_next; map = map->l_next)
+		n++;
+	return n == mt_real_started() ? map : NULL;
+}
+
+/* Is all that was ever loaded on a ring? */
+static bool nothing_new(void)
+{
+	const struct link_map *end = __atomic_load_n(&list.start_end, __ATOMIC_ACQUIRE);
+
+	return end && !__atomic_load_n(&end->l_next, __ATOMIC_ACQUIRE) && _r_debug.r_version == 1;
+}
+
+static void check_list(struct mt_self *self)
+{
+	uint64_t mask;
+
 	touch_stack();
 	mask = mt_signals_block();
 	send_list(self);
 	mt_signals_restore(mask);
+}
+
+void mt_modules_check(struct mt_self *self)
+{
+	uint64_t active = __atomic_load_n(&loader_active_ns, __ATOMIC_RELAXED);
+
+	if (!active || mt_session.modules_fixed)
+		return;
+	notice_threads();
+	if (!nothing_new())
+		check_list(self);
 	if (mt_now_ns() - active > LOADER_NS)
 		__atomic_compare_exchange_n(&loader_active_ns, &active, 0, false, __ATOMIC_RELAXED,
 					    __ATOMIC_RELAXED);
@@ -396,18 +431,23 @@ static int look_displacer(struct dl_phdr_info *info, size_t size, void *arg)
 void mt_modules_begin(void)
 {
 	struct displacer displacer = { .at = mt_real_displaced() };
+	const struct link_map *end = end_of_start();
 	struct mt_image loader;
 
 	if (mt_image_loader(&loader)) {
 		mt_loader.start = loader.start;
 		mt_loader.bytes = loader.end - loader.start;
 	}
+	/* Now: a program that shuts itself in may do so before it allocates. */
+	displacer.self = mt_thread_self(__builtin_frame_address(0));
+	if (!displacer.self)
+		return;
+	check_list(displacer.self);
+	__atomic_store_n(&list.start_end, end, __ATOMIC_RELEASE);
 	if (!displacer.at)
 		return;
 	bindings.displaced = true;
-	displacer.self = mt_thread_self(__builtin_frame_address(0));
-	if (displacer.self)
-		mt_libc.dl_iterate_phdr(look_displacer, &displacer);
+	mt_libc.dl_iterate_phdr(look_displacer, &displacer);
 }
 
 static int look_subs(struct dl_phdr_info *info, size_t size, void *arg)
@@ -437,6 +477,7 @@ __attribute__((visibility("default"))) int dlclose(void *handle)
 
 	if (!counted || unloads() != before) {
 		__atomic_fetch_add(&mt_session.epoch, 1, __ATOMIC_RELAXED);
+		__atomic_store_n(&list.start_end, NULL, __ATOMIC_RELEASE);
 		mt_real_forget();
 		mt_modules_expect();
 	}

@@ -10,6 +10,8 @@
  *     taking the page out of its mapping by a change of its protection, and putting it
  *     back, does that.  Where one of these is refused, the nop stays, and registration
  *     finds out that there is no probe.
+ *   - valgrind runs a translation of the code.  It takes the kernel's breakpoint for one of
+ *     the program's, which dies of it.
  */
 #include "preload/probe.h"
 
@@ -19,8 +21,28 @@
 #include "preload/syscall.h"
 #include "wire/control.h"
 
+/* valgrind.h's client request "are you there?", as an instrumented program makes it. */
+#define REQUEST_PRESENT 0x1001
+
 #define NOP 0x0f
 #define INT3 0xcc
+
+bool mt_probe_is_instrumented(void)
+{
+	const volatile uint64_t request[6] = { REQUEST_PRESENT };
+	uint64_t answer = 0;
+
+	/* Four rotations by 128 bits in all, and an exchange with itself: nothing, elsewhere. */
+	__asm__ volatile("rolq $3, %%rdi\n\t"
+			 "rolq $13, %%rdi\n\t"
+			 "rolq $61, %%rdi\n\t"
+			 "rolq $51, %%rdi\n\t"
+			 "xchgq %%rbx, %%rbx"
+			 : "+d"(answer)
+			 : "a"(request)
+			 : "cc", "memory");
+	return answer != 0;
+}
 
 void mt_probe_renew(void)
 {

@@ -8,12 +8,16 @@
  *   Errors:  none here: what became of it is in the slot's reference
  *   Threads: the slot's
  */
+#include <stdbool.h>
 #include <stdint.h>
 
 #pragma GCC visibility push(hidden)
 
 /* The probe's first instruction: a nop, unless the kernel has set the probe. */
 extern const unsigned char mt_probe_site[] __attribute__((visibility("hidden")));
+
+/* Does this process run under valgrind, where the kernel's probe must not be met? */
+bool mt_probe_is_instrumented(void);
 
 /* In a fork's child, before its first probe: makes the probe its own. */
 void mt_probe_renew(void);

@@ -102,6 +102,11 @@ void mt_real_resolve(void)
 	errno = err;
 }
 
+unsigned mt_real_started(void)
+{
+	return n_start;
+}
+
 const void *mt_real_displaced(void)
 {
 	const void *first = dlsym(RTLD_DEFAULT, "malloc");

@@ -42,6 +42,9 @@ bool mt_real_relocated(void);
 /* Fills mt_real[], but for the operators, and mt_libc. */
 void mt_real_resolve(void);
 
+/* How many objects the image started with. */
+unsigned mt_real_started(void);
+
 /*
  * The malloc that the executable, or an object before the shim, has in the shim's place, so
  * that the stubs are not called; NULL if there is none.

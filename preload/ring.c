@@ -5,15 +5,17 @@
  * Invariants
  *   - The cell is written before head moves past it (x86-64 keeps the order of stores), and
  *     both happen, or neither, whatever interrupts and wherever it jumps.
- *   - rseq: the kernel restarts the section from "5:" when it was preempted in it, or a
- *     signal came; the store of head is its last instruction.  A vfork's child runs on its
- *     parent's ring without a registration of its own; its parent is suspended then.
+ *   - rseq: the kernel restarts the section from "4:" when it was preempted in it, or a
+ *     signal came; the store of head is its last instruction.  The handler of that signal
+ *     has "4:" for its caller, which so has to be covered by the function's call-frame
+ *     information.  A vfork's child runs on its parent's ring without a registration of its
+ *     own; its parent is suspended then.
  *   - helped: the position is staged with the cell, never read again; who finds staged_seq
  *     odd does the append before its own.  The compare-and-swaps need no lock prefix: only
  *     this thread's handlers come between.
- *   - L, the latch, is set before F, the futex word, is read, and the ring is looked at
- *     again before sleeping; the collector moves the tail, clears L, moves F: whichever
- *     comes first, nobody sleeps through a release (DESIGN 4.7).
+ *   - The latch is set before the futex word is read, and the ring is looked at again before
+ *     sleeping; the collector moves the tail, clears the latch, moves the word: whichever
+ *     comes first, nobody sleeps through a release.
  */
 #include "preload/ring.h"
 
@@ -45,8 +47,12 @@ static __attribute__((noinline)) uint64_t append_rseq(const struct mt_ring *ring
 		".balign 32\n"
 		"3:\t.long 0, 0\n\t"
 		".quad 1f, 2f - 1f, 4f\n\t"
-		".popsection\n"
-		"5:\tleaq 3b(%%rip), %[used]\n\t"
+		".popsection\n\t"
+		"jmp 4f\n\t"
+		/* ud1 with the signature as its operand, as the C library registered it. */
+		".byte 0x0f, 0xb9, 0x3d\n\t"
+		".long 0x53053053\n"
+		"4:\tleaq 3b(%%rip), %[used]\n\t"
 		"movq %[used], %[cs]\n"
 		"1:\tmovq %c[head_at](%[ring]), %[head]\n\t"
 		"movq %[head], %[used]\n\t"
@@ -66,13 +72,7 @@ static __attribute__((noinline)) uint64_t append_rseq(const struct mt_ring *ring
 		"movq %[word], 24(%[at])\n\t"
 		"addq $%c[cell_bytes], %[head]\n\t"
 		"movq %[head], %c[head_at](%[ring])\n"
-		"2:\n\t"
-		".pushsection __rseq_abort, \"ax\"\n\t"
-		/* ud1 with the signature as its operand, as the C library registered it. */
-		".byte 0x0f, 0xb9, 0x3d\n\t"
-		".long 0x53053053\n"
-		"4:\tjmp 5b\n\t"
-		".popsection"
+		"2:"
 		: [used] "=&r"(used), [head] "=&r"(head), [at] "=&r"(at), [word] "=&r"(word),
 		  [cs] "=m"(rseq->rseq_cs)
 		: [ring] "r"(ring->head), [cells] "r"(ring->cells),

@@ -7,6 +7,8 @@
  *     before it or the phase after it.
  *   - Each descriptor is closed before the program can see it: a hand-shake at the start
  *     happens before main(), a later one is over when the allocation that needed it returns.
+ *     Where another thread could fork meanwhile, or there is no room for a descriptor, it
+ *     happens in a table apart (apart.h).
  *   - n_chunks counts chunks that are complete; they never move.
  *   - mt_on is cleared only where no block of the arena can come back: free() of one would
  *     reach the real function.
@@ -20,10 +22,12 @@
 #include <stddef.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "preload/apart.h"
 #include "preload/arena.h"
 #include "preload/glibc.h"
 #include "preload/modules.h"
@@ -34,6 +38,12 @@
 #define HANDSHAKE_SECONDS 1
 /* The first hand-shake is tried so often, if it is the answer that does not come. */
 #define STARTS_MAX 10
+
+/* Descriptors of the child that shakes hands where the program has no room for one. */
+#define APART_FDS 16
+
+/* "pid:[4026531836]" */
+#define NAMESPACE_BYTES 32
 
 /* In fork_word while one thread of a fork's child, its only one as a rule, sees to it. */
 #define FORK_BUSY 1
@@ -147,17 +157,25 @@ static int dial(const struct mt_address *address)
 	return i;
 }
 
-static int send_hello(int fd, const struct mt_address *address, uint32_t what)
+/* What is asked for, and by whom: a child that shares the memory may do the asking. */
+struct question {
+	const struct mt_address *address;
+	uint32_t what; /* MT_HELLO_* */
+	uint32_t pid, tid;
+	int err;
+};
+
+static int send_hello(int fd, const struct question *question)
 {
 	struct mt_hello hello = {
 		.magic = MT_HELLO_MAGIC,
 		.version = MT_WIRE_VERSION,
-		.what = what,
-		.cookie = address->cookie,
-		.process_id = what == MT_HELLO_START ? 0 : mt_session.process,
+		.what = question->what,
+		.cookie = question->address->cookie,
+		.process_id = question->what == MT_HELLO_START ? 0 : mt_session.process,
 		.clock_ns = mt_now_ns(),
-		.pid = mt_syscall3(SYS_getpid, 0, 0, 0),
-		.tid = mt_syscall3(SYS_gettid, 0, 0, 0),
+		.pid = question->pid,
+		.tid = question->tid,
 	};
 	long n;
 
@@ -203,8 +221,10 @@ static int receive_welcome(int fd, struct mt_welcome *ret, int *fds)
 	}
 	if (n == sizeof(*ret) && ret->magic == MT_HELLO_MAGIC && ret->error > 0)
 		return -ret->error;
+	if (message.msg_flags & MSG_CTRUNC)
+		return -EMFILE;
 	if (n != sizeof(*ret) || ret->magic != MT_HELLO_MAGIC || ret->error ||
-	    ret->version != MT_WIRE_VERSION || n_fds != MT_FDS || message.msg_flags & MSG_CTRUNC)
+	    ret->version != MT_WIRE_VERSION || n_fds != MT_FDS)
 		return -EPROTO;
 	return 0;
 }
@@ -295,17 +315,18 @@ static int map_run(const struct mt_welcome *welcome, const int *fds)
 }
 
 /* One hand-shake, from the socket to the mappings. */
-static int shake(const struct mt_address *address, uint32_t what)
+static int shake_here(const struct question *question)
 {
+	uint32_t what = question->what;
 	struct mt_session *s = &mt_session;
 	int fds[MT_FDS] = { -1, -1, -1 };
 	struct mt_welcome welcome;
 	int fd, err;
 
-	fd = dial(address);
+	fd = dial(question->address);
 	if (fd < 0)
 		return fd;
-	err = send_hello(fd, address, what);
+	err = send_hello(fd, question);
 	if (!err)
 		err = receive_welcome(fd, &welcome, fds);
 	mt_syscall3(SYS_close, fd, 0, 0);
@@ -328,6 +349,59 @@ static int shake(const struct mt_address *address, uint32_t what)
 	s->start = MT_PROCESS_START;
 	*s->fork_word = mt_session_token();
 	return 0;
+}
+
+/* Descriptors of a table of its own: the program's are not needed there. */
+static void shake_apart(void *arg)
+{
+	struct rlimit limit = { .rlim_cur = APART_FDS, .rlim_max = APART_FDS };
+	struct question *question = arg;
+	int fd;
+
+	/* Where that is refused the limit stays, and may do. */
+	mt_syscall3(SYS_setrlimit, RLIMIT_NOFILE, (long)&limit, 0);
+	for (fd = 0; fd < APART_FDS; fd++)
+		mt_syscall3(SYS_close, fd, 0, 0);
+	question->err = shake_here(question);
+}
+
+/*
+ * Would a child be in another PID namespace?  It would be the first there, and nobody could
+ * be born after its end.  Where that can not be told, it is not risked.
+ */
+static bool pid_namespace_moves(void)
+{
+	char own[NAMESPACE_BYTES] = "", next[NAMESPACE_BYTES] = "";
+	int i;
+
+	mt_syscall3(SYS_readlink, (long)"/proc/self/ns/pid", (long)own, sizeof(own) - 1);
+	mt_syscall3(SYS_readlink, (long)"/proc/self/ns/pid_for_children", (long)next,
+		    sizeof(next) - 1);
+	for (i = 0; own[i] && own[i] == next[i]; i++)
+		;
+	return !i || own[i] != next[i];
+}
+
+static int shake(const struct mt_address *address, uint32_t what)
+{
+	/* Signals are blocked: a process of one thread can not fork meanwhile. */
+	bool alone = &__libc_single_threaded && __libc_single_threaded;
+	struct question question = {
+		.address = address,
+		.what = what,
+		.pid = mt_syscall3(SYS_getpid, 0, 0, 0),
+		.tid = mt_syscall3(SYS_gettid, 0, 0, 0),
+	};
+	int err = -EMFILE;
+
+	/* The collector takes who says START for the process itself. */
+	if (alone || what == MT_HELLO_START)
+		err = shake_here(&question);
+	if (what == MT_HELLO_START || (err != -EMFILE && err != -ENFILE))
+		return err;
+	if (pid_namespace_moves() || mt_apart(shake_apart, &question) < 0)
+		return shake_here(&question);
+	return question.err;
 }
 
 static void undo(void)
@@ -362,6 +436,7 @@ static bool join(char **env)
 	 * that starts threads before anything has allocated. */
 	if (mt_syscall3(SYS_gettid, 0, 0, 0) == mt_syscall3(SYS_getpid, 0, 0, 0))
 		mt_session.main_thread = (uint64_t)__builtin_thread_pointer();
+	mt_session.probe_absent = mt_probe_is_instrumented();
 	return true;
 }
 

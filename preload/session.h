@@ -32,6 +32,8 @@ struct mt_chunk {
 	uint64_t scratch_offset;
 	uint32_t first_slot;
 	uint32_t capture; /* MT_CAPTURE_* */
+	/* Of each slot: room for the copy of a window, this process's own; NULL: not yet. */
+	char *copies[MT_CHUNK_SLOTS];
 };
 
 /* What MEMTRACK_RUN said when the image started; the program may change it. */

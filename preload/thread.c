@@ -12,8 +12,8 @@
  *     library for it (pthread_getattr_np() allocates, locks, and reads /proc): the kernel's
  *     for the main thread; for another what its thread-local data, at the stack's top,
  *     leave.  It lives in TLS: in a fork's child it is still true, whichever thread forked.
- *   - Memory outside [low_known, bound) is read only page by page after the kernel has read
- *     it: no window faults.
+ *   - Outside [low_known, bound) and the signal stack only the page that the stack pointer
+ *     is on is read directly: no window faults, whatever other threads unmap meanwhile.
  */
 #include "preload/thread.h"
 
@@ -22,6 +22,7 @@
 #include <linux/rseq.h>
 #include <stddef.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
 
 #include "preload/arena.h"
 #include "preload/glibc.h"
@@ -32,6 +33,8 @@
 
 /* A thread without a slot looks again after so many events. */
 #define UNSERVED_RETRY 256
+/* So much of the main thread's stack is known without asking. */
+#define MAIN_STACK_BYTES (8 * 1024 * 1024)
 /* How far below the known part of a stack it is looked for. */
 #define STACK_GAP_BYTES (1024 * 1024)
 /* Where a thread's thread-local data may lie below its thread pointer. */
@@ -83,6 +86,17 @@ static uint64_t stack_bound(uint64_t sp)
 }
 
 /*
+ * From where on is the stack that ends at bound known to be nothing else?  The kernel keeps
+ * at least 128 MiB below the top of the main thread's free for it to grow.
+ */
+static uint64_t known_from(uint64_t bound)
+{
+	bool is_main = (uint64_t)__builtin_thread_pointer() == mt_session.main_thread;
+
+	return is_main && bound > MAIN_STACK_BYTES ? bound - MAIN_STACK_BYTES : bound;
+}
+
+/*
  * Is the page of at readable?  The call fails in any case, and changes nothing: with EFAULT
  * where the kernel could not read the set, with EINVAL for the way after it was read.
  */
@@ -125,26 +139,76 @@ static uint64_t signal_stack_end(uint64_t start)
 	return ((uint64_t)stack.ss_sp + stack.ss_size) & ~7ULL;
 }
 
-uint64_t mt_thread_window_end(struct mt_self *self, uint64_t start)
+long mt_thread_read(uint64_t at, void *ret, uint64_t bytes)
+{
+	struct iovec here = { .iov_base = ret, .iov_len = bytes };
+	struct iovec there = { .iov_base = (void *)at, .iov_len = bytes };
+
+	return mt_syscall6(SYS_process_vm_readv, mt_syscall3(SYS_getpid, 0, 0, 0), (long)&here, 1,
+			   (long)&there, 1, 0);
+}
+
+/* Room for a copy; NULL: there is no memory for it. */
+static char *copy_room(struct mt_self *self)
+{
+	long at;
+
+	if (!*self->room) {
+		at = mt_syscall6(SYS_mmap, 0, mt_session.budget_bytes, PROT_READ | PROT_WRITE,
+				 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (at < 0 && at > -4096)
+			return NULL;
+		mt_syscall3(SYS_madvise, at, mt_session.budget_bytes, MADV_DONTDUMP);
+		*self->room = (char *)at;
+	}
+	return *self->room;
+}
+
+struct mt_extent mt_thread_window_on_page(uint64_t start)
 {
 	uint64_t base = start & ~(uint64_t)(MT_GROUP_BYTES - 1);
-	uint64_t end = base + mt_session.budget_bytes, page, stack_end;
+	uint64_t end = base + mt_session.budget_bytes, page = PAGE_OF(start) + MT_PAGE_BYTES;
+
+	return (struct mt_extent){ .end = end < page ? end : page };
+}
+
+/* Another thread may take away what lies behind this page: copied, as far as it is there. */
+static struct mt_extent copied_window(struct mt_self *self, uint64_t start)
+{
+	struct mt_extent extent = mt_thread_window_on_page(start);
+	uint64_t base = start & ~(uint64_t)(MT_GROUP_BYTES - 1);
+	char *room = copy_room(self);
+	long bytes;
+
+	if (!room)
+		return extent;
+	extent.copies = ++self->copies;
+	__asm__ volatile("" ::: "memory");
+	bytes = mt_thread_read(start, room, base + mt_session.budget_bytes - start);
+	if (bytes <= (long)(extent.end - start))
+		return extent;
+	extent.end = start + (bytes & ~7L);
+	extent.shift = (uint64_t)room - start;
+	return extent;
+}
+
+struct mt_extent mt_thread_window(struct mt_self *self, uint64_t start)
+{
+	uint64_t base = start & ~(uint64_t)(MT_GROUP_BYTES - 1);
+	uint64_t end = base + mt_session.budget_bytes, stack_end;
 
 	if (mt_thread_on_stack(self, start))
-		return end < self->bound ? end : self->bound;
+		return (struct mt_extent){ .end = end < self->bound ? end : self->bound };
 	/* What lies behind a signal stack may be gone the next moment. */
 	stack_end = signal_stack_end(start);
 	if (stack_end)
-		return end < stack_end ? end : stack_end;
+		return (struct mt_extent){ .end = end < stack_end ? end : stack_end };
 	if (start < self->low_known && self->bound) {
 		lower_known(self, start);
 		if (mt_thread_on_stack(self, start))
-			return end < self->bound ? end : self->bound;
+			return (struct mt_extent){ .end = end < self->bound ? end : self->bound };
 	}
-	for (page = PAGE_OF(start) + MT_PAGE_BYTES; page < end; page += MT_PAGE_BYTES)
-		if (!readable(page))
-			return page;
-	return end;
+	return copied_window(self, start);
 }
 
 static bool init_mutex(struct mt_thread *head)
@@ -249,7 +313,7 @@ static bool has_rseq(void)
 }
 
 /* Takes slot i of the chunk; false: it is another's, or of no use. */
-static bool take_slot(struct mt_self *self, const struct mt_chunk *chunk, uint32_t i)
+static bool take_slot(struct mt_self *self, struct mt_chunk *chunk, uint32_t i)
 {
 	struct mt_thread *head = &chunk->heads[i];
 	char *cells = chunk->rings + (uint64_t)i * mt_session.ring_bytes;
@@ -275,6 +339,7 @@ static bool take_slot(struct mt_self *self, const struct mt_chunk *chunk, uint32
 	self->scratch = chunk->capture == MT_CAPTURE_INLINE
 				? (void *)(reference + chunk->scratch_offset)
 				: NULL;
+	self->room = &chunk->copies[i];
 	self->capture_start = 0;
 	self->detached = 0;
 	self->piece_id = 0;
@@ -290,7 +355,7 @@ static bool find_slot(struct mt_self *self)
 
 		for (c = 0; c < n; c++)
 			for (i = 0; i < MT_CHUNK_SLOTS; i++) {
-				const struct mt_chunk *chunk = &mt_session.chunks[c];
+				struct mt_chunk *chunk = &mt_session.chunks[c];
 
 				if (chunk->capture == MT_CAPTURE_EBPF && mt_session.probe_absent)
 					break;
@@ -384,7 +449,7 @@ static struct mt_self *claim(struct mt_self *self, const void *sp)
 	self->unserved = 0;
 	if (!self->bound) {
 		self->bound = stack_bound((uint64_t)sp);
-		self->low_known = self->bound;
+		self->low_known = known_from(self->bound);
 	}
 	announce(self);
 	self->token = mt_session_token();

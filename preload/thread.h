@@ -27,6 +27,7 @@ struct mt_self {
 	uint64_t bound;		    /* the end of the thread's stack; 0: not known yet */
 	uint64_t low_known;	    /* from here to bound all is readable */
 	uint64_t low_failed;	    /* a page below it that is not */
+	char **room;		    /* the slot's, for the copy of a window elsewhere */
 	/* capture.c: the start of the window whose record is being made, or 0; where its
 	 * frame has its mark, and that. */
 	uint64_t capture_start;
@@ -34,6 +35,7 @@ struct mt_self {
 	uint64_t capture_number;
 	uint32_t detached; /* detached records of this slot so far */
 	uint32_t unserved; /* events since no slot was found */
+	uint32_t copies;   /* windows that were copied, or are being */
 	uint16_t piece_id;
 };
 
@@ -60,8 +62,31 @@ static inline struct mt_self *mt_thread_self(const void *sp)
  */
 struct mt_self *mt_thread_go_inline(const void *sp);
 
-/* The end of the window that starts at start: no word of it is unreadable. */
-uint64_t mt_thread_window_end(struct mt_self *self, uint64_t start);
+/* Where a window ends, and where its words can be read. */
+struct mt_extent {
+	uint64_t end;
+	uint64_t shift;	 /* from a word's address to where it is read; 0: on its stack */
+	uint32_t copies; /* else it is this one of self->copies */
+};
+
+/*
+ * The window that starts at start.  On the thread's own stack and on its signal stack the
+ * words stay where they are; another stack may lose its neighbour, whoever owns that, and
+ * is copied.
+ */
+struct mt_extent mt_thread_window(struct mt_self *self, uint64_t start);
+
+/* As mt_thread_window(), of no more than the start's page, which can not go. */
+struct mt_extent mt_thread_window_on_page(uint64_t start);
+
+/* Has a handler copied a window of its own over this one? */
+static inline bool mt_thread_copy_torn(const struct mt_self *self, const struct mt_extent *extent)
+{
+	return extent->shift && *(const volatile uint32_t *)&self->copies != extent->copies;
+}
+
+/* Reads what is at at, wherever that is; how much of it could be, or a negative errno. */
+long mt_thread_read(uint64_t at, void *ret, uint64_t bytes);
 
 /* Does at lie on the thread's own stack, as far as that is known? */
 static inline bool mt_thread_on_stack(const struct mt_self *self, uint64_t at)

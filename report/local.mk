@@ -47,5 +47,3 @@ report_libs = artifact/libartifact.a $(artifact_libs) $(LIBDW_LIBS) $(LIBELF_LIB
 bin_PROGRAMS += %D%/memtrack-report
 %C%_memtrack_report_SOURCES = %D%/main.c
 %C%_memtrack_report_LDADD   = %D%/libreport.a $(report_libs)
-
-dist_man_MANS += doc/memtrack-report.1

@@ -47,7 +47,7 @@ static inline void slot_done(struct inline_slot *slot)
 static inline uint64_t slot_digest(struct inline_slot *slot, const struct stack_player *player,
 				   __u64 mask[2])
 {
-	return mt_digest_window(slot->reference, slot->words, player->start, player->end,
+	return mt_digest_window(slot->reference, slot->words, player->start, player->end, 0,
 				player->epoch, slot->budget_bytes, mt_groups_differ, mask);
 }
 
@@ -56,7 +56,7 @@ static inline uint32_t slot_encode(struct inline_slot *slot, const struct stack_
 				   uint64_t seq, const __u64 mask[2])
 {
 	return mt_encode_window(slot->reference, slot->words, slot->scratch, 3, seq, player->start,
-				player->end, player->epoch, mask, slot->budget_bytes, 77);
+				player->end, 0, player->epoch, mask, slot->budget_bytes, 77);
 }
 
 static inline void slot_commit(struct inline_slot *slot)

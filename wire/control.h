@@ -56,19 +56,20 @@ struct mt_control {
 	 * process that shakes hands, by the shim for a fork's child. */
 	__u64 next_process;
 
-	/* Pressure latch, DESIGN 4.7: 0, or the episode.  Whoever moves it from 0 to the
-	 * episode by compare-and-swap writes the three words behind it; only the
-	 * collector moves it back.  An episode's name is the time at which it was
-	 * latched: never 0, and no counter to share. */
+	/* Pressure latch: 0, or the episode.  Whoever finds a ring too full moves it from 0
+	 * to the episode by compare-and-swap and writes the three words behind it; only the
+	 * collector moves it back, then moves mt_gate.futex.  An episode's name is the time
+	 * at which it was latched: never 0, and no counter to share. */
 	__u64 latch;
 	__u64 latch_time_ns;
 	__u64 latch_ring; /* a slot's, or MT_LATCH_STACKS: the BPF ring "stacks" */
 	__u64 latch_slot;
 
 	/* Counters of loss and trouble; fetch-and-add by whoever it happens to.  The
-	 * collector adds them up at the end of the run; each that is not 0 is said. */
+	 * collector reads them at the end of the run: loss is said and is in the artifact,
+	 * what became of probes, which are made again, is in memtrack-run's summary. */
 	__u64 lost_events;	/* appends given up (the collector was gone) */
-	__u64 lost_stacks;	/* events that were sent without their stack */
+	__u64 lost_stacks;	/* events that were sent without their stack; they say so too */
 	__u64 refused_probes;	/* BPF: wrong owner, cookie or window */
 	__u64 busy_probes;	/* BPF: two threads met in one slot */
 	__u64 full_probes;	/* BPF: the stack ring had no room; the shim probes again */

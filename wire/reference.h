@@ -13,7 +13,7 @@
  *   [12288, ...)    words: u64[budget_bytes / 8]
  *   then, in the memfd only: struct mt_scratch with its output, on a page of its own
  *
- * Room for learned stacks (DESIGN section 11) is a further area whose offset and stride
+ * Room for learned stacks, which do not exist yet, is a further area whose offset and stride
  * come in the hand-shake (struct mt_welcome), 0 for now.
  *
  * A window is [start, end): start is where the entry stub pushed its registers, end is at

@@ -32,9 +32,9 @@
 
 /* The first page.  Written by the collector only. */
 struct mt_gate {
-	__u32 futex; /* F of DESIGN 4.7: moves after each release; FUTEX_WAIT, FUTEX_WAKE all */
+	__u32 futex; /* moves after each release; FUTEX_WAIT, FUTEX_WAKE all */
 	__u32 spare0;
-	__u64 life[8]; /* G: a robust, shared pthread_mutex_t that the collector holds */
+	__u64 life[8]; /* a robust, shared pthread_mutex_t that the collector holds */
 	__u8 spare1[MT_PAGE_BYTES - 72];
 };
 

@@ -4,8 +4,9 @@
  * stack_encode.h - capture in user space: a live window becomes a stack record
  *
  * Contract
- *   Input:     a window that mt_window_valid() accepts, on readable memory; whole groups of
- *              it are compared, words outside it are not used.  budget_bytes a power of two,
+ *   Input:     a window that mt_window_valid() accepts, on readable memory, or a readable
+ *              copy of it: shift is what lies between a word's address and where it is read,
+ *              0 for the window itself.  Words outside the window are not read.  budget_bytes a power of two,
  *              4 to 64 KiB.  reference, dictionary and words as wire/reference.h lays them
  *              out, trusted as the process's own memory is.
  *   Ownership: all memory is the caller's; mt_encode_window() leaves the record in the
@@ -95,7 +96,7 @@ static inline __u64 mt_live_hash(const __u64 *live, __u32 range)
  * for group r.  All of them, where there is no reference.
  */
 static inline void mt_compare_window(const struct mt_reference *reference, const __u64 *words,
-				     __u64 start, __u64 end, __u64 budget_bytes,
+				     __u64 start, __u64 end, __u64 shift, __u64 budget_bytes,
 				     mt_groups_differ_fn differ, __u64 mask[2])
 {
 	__u32 groups = budget_bytes / MT_GROUP_BYTES;
@@ -107,7 +108,7 @@ static inline void mt_compare_window(const struct mt_reference *reference, const
 	while (at < end) {
 		__u32 r = at / MT_GROUP_BYTES & (groups - 1);
 		__u32 range = mt_group_range(start, end, r, groups);
-		const __u64 *live = (const __u64 *)at, *kept = words + r * MT_GROUP_WORDS;
+		const __u64 *live = (const __u64 *)(at + shift), *kept = words + r * MT_GROUP_WORDS;
 		__u64 run = 1, differs;
 
 		if (range == MT_RANGE_FULL) {
@@ -135,15 +136,15 @@ static inline void mt_compare_window(const struct mt_reference *reference, const
  * does not name it: the encoder finds ranges that moved on its own.
  */
 static inline __u64 mt_digest_window(const struct mt_reference *reference, const __u64 *words,
-				     __u64 start, __u64 end, __u32 epoch, __u64 budget_bytes,
-				     mt_groups_differ_fn differ, __u64 mask[2])
+				     __u64 start, __u64 end, __u64 shift, __u32 epoch,
+				     __u64 budget_bytes, mt_groups_differ_fn differ, __u64 mask[2])
 {
 	__u32 groups = budget_bytes / MT_GROUP_BYTES, r;
 	__u64 base = start & ~(__u64)(MT_GROUP_BYTES - 1), at;
 	int known = mt_reference_known(reference);
 	__u64 sum = known ? reference->sum : 0;
 
-	mt_compare_window(reference, words, start, end, budget_bytes, differ, mask);
+	mt_compare_window(reference, words, start, end, shift, budget_bytes, differ, mask);
 	for (at = base; at < base + budget_bytes; at += MT_GROUP_BYTES) {
 		__u32 range = 0, old_range;
 
@@ -157,7 +158,7 @@ static inline __u64 mt_digest_window(const struct mt_reference *reference, const
 			continue;
 		sum -= mt_group_part(old_range, reference->group_digest[r], r);
 		if (range)
-			sum += mt_digest_part(mt_live_hash((const __u64 *)at, range), r);
+			sum += mt_digest_part(mt_live_hash((const __u64 *)(at + shift), range), r);
 	}
 	return mt_digest_finish(start, end, epoch, sum);
 }
@@ -175,7 +176,7 @@ static inline int mt_dictionary_has(const __u64 *dictionary, __u64 digest)
  */
 static inline __u32 mt_encode_window(const struct mt_reference *reference, const __u64 *words,
 				     struct mt_scratch *scratch, __u32 slot, __u64 seq, __u64 start,
-				     __u64 end, __u32 epoch, const __u64 mask[2],
+				     __u64 end, __u64 shift, __u32 epoch, const __u64 mask[2],
 				     __u64 budget_bytes, __u64 time_ns)
 {
 	__u32 groups = budget_bytes / MT_GROUP_BYTES, r, i;
@@ -197,7 +198,7 @@ static inline __u32 mt_encode_window(const struct mt_reference *reference, const
 			mt_scratch_account(scratch, reference, r, 0, 0);
 			continue;
 		}
-		live = (const __u64 *)mt_group_address(start, r, groups);
+		live = (const __u64 *)(mt_group_address(start, r, groups) + shift);
 		for (i = MT_RANGE_LO(range); i < MT_RANGE_HI(range); i++)
 			scratch->live[i] = mt_live_word(live + i);
 		bits = mt_range_bits(range);

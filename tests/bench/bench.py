@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""bench.py - programs under nothing, memtrack and its peers, side by side
+# bench.py - programs under nothing, memtrack and its peers, side by side
+#
+# Runs each program under each tool in turn, the whole round several times, so that a noisy
+# machine disturbs all alike, and prints medians as ratios to the untracked time.  A peer that
+# is not installed is named, not guessed.  Nothing here is a test: no figure fails anything.
+#
+# usage: bench.py BUILDDIR [--rounds=N] [--json=FILE]
 
-Runs each program under each tool in turn, the whole round several times, so that a noisy
-machine disturbs all alike, and prints medians as ratios to the untracked time.  A peer that
-is not installed is named, not guessed.  Nothing here is a test: no figure fails anything.
-
-usage: bench.py BUILDDIR [--rounds=N] [--json=FILE]
-"""
 import argparse
 import json
 import os
@@ -113,7 +113,8 @@ def print_table(rows):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        description="Programs under nothing, memtrack and its peers, side by side.")
     parser.add_argument("builddir")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--json")

@@ -6,10 +6,13 @@
 
 fuzz_cflags = $(MT_WARN_CFLAGS) $(MT_SAN_CFLAGS) $(ZSTD_CFLAGS)
 
-fuzz_targets = %D%/fuzz_cfi %D%/fuzz_reader
+fuzz_targets = %D%/fuzz_cfi %D%/fuzz_pipeline %D%/fuzz_reader
 %C%_fuzz_cfi_SOURCES = %D%/fuzz_cfi.c %D%/fuzz.h $(cfi_bytes)
 %C%_fuzz_cfi_CFLAGS  = $(fuzz_cflags)
 %C%_fuzz_cfi_LDADD   = collector/libcollector.a $(LIBELF_LIBS) $(ZSTD_LIBS) $(MT_FUZZ_LIBS)
+%C%_fuzz_pipeline_SOURCES = %D%/fuzz_pipeline.c %D%/fuzz.h
+%C%_fuzz_pipeline_CFLAGS  = $(fuzz_cflags)
+%C%_fuzz_pipeline_LDADD   = $(collector_libs) $(MT_FUZZ_LIBS)
 %C%_fuzz_reader_SOURCES = %D%/fuzz_reader.c %D%/fuzz.h
 %C%_fuzz_reader_CFLAGS  = $(fuzz_cflags)
 %C%_fuzz_reader_LDADD   = $(sample_libs) $(MT_FUZZ_LIBS)
@@ -18,6 +21,7 @@ if FUZZING_ENGINE
 check_PROGRAMS += $(fuzz_targets)
 else
 %C%_fuzz_cfi_SOURCES += %D%/replay.c
+%C%_fuzz_pipeline_SOURCES += %D%/replay.c
 %C%_fuzz_reader_SOURCES += %D%/replay.c
 unit_tests += $(fuzz_targets)
 endif

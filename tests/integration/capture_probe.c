@@ -113,7 +113,7 @@ static void claim(void)
 
 static uint64_t compare(__u64 mask[2])
 {
-	return mt_digest_window(reference, words(), player.start, player.end, player.epoch, budget,
+	return mt_digest_window(reference, words(), player.start, player.end, 0, player.epoch, budget,
 				mt_groups_differ, mask);
 }
 

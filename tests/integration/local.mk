@@ -4,6 +4,7 @@
 ## prints TAP.  What they track is in fixtures/; rows of *.tab are cases.
 
 test_scripts +=			\
+	%D%/abuse.test		\
 	%D%/churn.test		\
 	%D%/count.test		\
 	%D%/fixtures.test	\
@@ -13,6 +14,7 @@ test_scripts +=			\
 	%D%/transparency.test
 
 EXTRA_DIST +=				\
+	%D%/abuse.py			\
 	%D%/churn.py			\
 	%D%/compare_valgrind.py		\
 	%D%/count.py			\

@@ -93,10 +93,11 @@ PROGRAMS = (
 
 
 def environment():
-    """Nothing that the invoker happens to have, and no hashes by chance."""
+    """Nothing that the invoker happens to have, no hashes by chance, and no look at the
+    working directory, where from run to run there are more files."""
     return {"PATH": "/usr/bin:/bin", "HOME": os.getcwd(), "TMPDIR": os.getcwd(),
-            "PYTHONMALLOC": "malloc", "PYTHONHASHSEED": "0", "PERL_HASH_SEED": "0",
-            "GIT_CONFIG_NOSYSTEM": "1", "LC_ALL": "C"}
+            "PYTHONMALLOC": "malloc", "PYTHONHASHSEED": "0", "PYTHONSAFEPATH": "1",
+            "PERL_HASH_SEED": "0", "GIT_CONFIG_NOSYSTEM": "1", "LC_ALL": "C"}
 
 
 def within(what, expected, found, slack):

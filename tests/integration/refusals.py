@@ -26,6 +26,7 @@ def make_files():
         with open(name, "wb") as file:
             file.write(content)
     os.mkdir("folder")
+    os.mkfifo("folder/fifo")
     result = tracked.track([f"{tracked.BUILD}/fixtures/malloc_free"], "inline", "good.mtk")
     if result.status:
         raise RuntimeError(f"no good artifact: {result.err!r}")
@@ -51,8 +52,14 @@ def command_of(program, arguments):
             "report": [tracked.REPORT, *words]}[program]
 
 
+def environment():
+    """With a folder in PATH that may not be searched, a command that is not there might be."""
+    folders = os.environ["PATH"].split(":")
+    return {**os.environ, "PATH": ":".join(f for f in folders if os.access(f, os.X_OK))}
+
+
 def check(program, arguments, status, pattern):
-    result = tracked.run(command_of(program, arguments))
+    result = tracked.run(command_of(program, arguments), env=environment())
     if result.status != int(status):
         yield f"exit status {result.status}, not {status}"
     said = result.err.decode(errors="replace")
@@ -95,6 +102,25 @@ def read_cut():
             yield f"cut after {length} bytes: not {lines} lines: {result.err!r}"
 
 
+def control_characters():
+    """A name is one line, and no order to a terminal, whatever is in it."""
+    for command in ([tracked.RUN, "-o", "no\nsuch/\x1b[2Jx", "./never"],
+                    [tracked.REPORT, "no\nsuch/\x1b[2Jx"]):
+        said = tracked.run(command).err
+        if said.count(b"\n") != 1 or b"no\\x0asuch/\\x1b[2Jx" not in said:
+            yield f"{command[0]}: {said!r}"
+
+
+def full_output():
+    """Help that could not be written is no success."""
+    for command, status in ((tracked.RUN, 125), (tracked.REPORT, 1)):
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run([command, "--help"], stdout=full, stderr=subprocess.PIPE,
+                                  check=False)
+        if done.returncode != status or done.stderr.count(b"\n") != 1:
+            yield f"{command}: exit status {done.returncode}, {done.stderr!r}"
+
+
 def main():
     results = tap.Tap()
     make_files()
@@ -106,6 +132,8 @@ def main():
             results.skip(title, reason)
         else:
             results.attempt(title, check, program, arguments, status, pattern)
+    results.attempt("names with control characters", control_characters)
+    results.attempt("help, to a full device", full_output)
     results.attempt("artifacts that are cut", read_cut)
     results.plan()
 

@@ -3,7 +3,9 @@
 # sees of its surroundings, its standard streams
 
 import os
+import re
 import resource
+import shutil
 import signal
 import subprocess
 
@@ -121,6 +123,37 @@ CASES = (
 )
 
 
+def limited(command):
+    """The command with two capabilities and no more."""
+    sets = "-all,+bpf,+perfmon"
+    return ["setpriv", f"--bounding-set={sets}", f"--inh-caps={sets}", *command]
+
+
+def no_limited_rights():
+    """Why the case below can not run, or None."""
+    if tracked.missing("ebpf"):
+        return tracked.missing("ebpf")
+    if os.geteuid() or not shutil.which("setpriv"):
+        return "not root" if os.geteuid() else "no setpriv"
+    # Kernels that want CAP_SYS_ADMIN for a perf event have another way since 6.6.
+    release = tuple(map(int, re.findall(r"\d+", os.uname().release)[:2]))
+    if release < (6, 6) and tracked.run(limited([f"{tracked.BUILD}/tests/bpf_works"])).status:
+        return "this kernel wants CAP_SYS_ADMIN"
+    return None
+
+
+def limited_rights():
+    """CAP_BPF and CAP_PERFMON are enough."""
+    fixture = f"{tracked.BUILD}/fixtures/fork"
+    result = tracked.run(limited([tracked.RUN, "-o", "limited.mtk", "--capture=ebpf", fixture]))
+    if result.status or result.err:
+        yield f"exit status {result.status}, says {result.err!r}"
+        return
+    yield from tracked.losses("limited.mtk")
+    if tracked.report("limited.mtk")["capture"] != "ebpf":
+        yield "captured inline"
+
+
 def main():
     results = tap.Tap()
     for capture in tracked.CAPTURES:
@@ -130,6 +163,10 @@ def main():
                 results.skip(f"{name}, {capture}", reason)
             else:
                 results.attempt(f"{name}, {capture}", function, capture)
+    if no_limited_rights():
+        results.skip("CAP_BPF and CAP_PERFMON", no_limited_rights())
+    else:
+        results.attempt("CAP_BPF and CAP_PERFMON", limited_rights)
     results.plan()
 
 

@@ -20,6 +20,32 @@ unit_tests += %D%/test_assemble %D%/test_merge %D%/test_size
 %C%_test_size_CFLAGS      = $(unit_cflags)
 %C%_test_size_LDADD       = $(CHECK_LIBS)
 
+## The collector's stages, but for the codec and the unwinder.
+unit_tests += %D%/test_batch %D%/test_encode %D%/test_place %D%/test_processes	\
+	%D%/test_session %D%/test_stacks %D%/test_watch
+collector_test_libs = tests/libsample.a $(collector_libs) $(CHECK_LIBS)
+%C%_test_batch_SOURCES     = %D%/test_batch.c
+%C%_test_batch_CFLAGS      = $(unit_cflags)
+%C%_test_batch_LDADD       = $(collector_test_libs)
+%C%_test_encode_SOURCES    = %D%/test_encode.c
+%C%_test_encode_CFLAGS     = $(unit_cflags)
+%C%_test_encode_LDADD      = $(collector_test_libs)
+%C%_test_place_SOURCES     = %D%/test_place.c
+%C%_test_place_CFLAGS      = $(unit_cflags)
+%C%_test_place_LDADD       = $(collector_test_libs)
+%C%_test_processes_SOURCES = %D%/test_processes.c
+%C%_test_processes_CFLAGS  = $(unit_cflags)
+%C%_test_processes_LDADD   = $(collector_test_libs)
+%C%_test_session_SOURCES   = %D%/test_session.c
+%C%_test_session_CFLAGS    = $(unit_cflags)
+%C%_test_session_LDADD     = $(collector_test_libs)
+%C%_test_stacks_SOURCES    = %D%/test_stacks.c tests/inline_slot.h tests/stack_player.h
+%C%_test_stacks_CFLAGS     = $(unit_cflags)
+%C%_test_stacks_LDADD      = $(collector_test_libs)
+%C%_test_watch_SOURCES     = %D%/test_watch.c
+%C%_test_watch_CFLAGS      = $(unit_cflags)
+%C%_test_watch_LDADD       = $(collector_test_libs)
+
 unit_tests += %D%/test_artifact %D%/test_columns %D%/test_infos %D%/test_unpack %D%/test_writer
 %C%_test_artifact_SOURCES = %D%/test_artifact.c
 %C%_test_artifact_CFLAGS  = $(unit_cflags) $(XXHASH_CFLAGS) $(MSGPACK_CFLAGS)

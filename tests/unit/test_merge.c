@@ -6,8 +6,10 @@
 
 #include <check.h>
 #include <errno.h>
+#include <linux/futex.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 static struct mt_segments *segments;
 static struct mt_merge *merge;
@@ -161,13 +163,91 @@ START_TEST(hostile_heads)
 	mt_segments_thread(segments, 2)->head = 31;
 	mt_segments_thread(segments, 3)->head = (uint64_t)-32;
 	ck_assert_int_eq(pass(1000, 1000), 1);
-	ck_assert_uint_eq(mt_merge_broken(merge), 3);
-	/* Counted once. */
+	ck_assert_uint_eq(mt_merge_damaged(merge), 3);
+	/* Their threads do not wait for room; each is counted once. */
+	for (uint32_t slot = 1; slot < 4; slot++)
+		ck_assert_uint_eq(mt_segments_thread(segments, slot)->tail,
+				  mt_segments_thread(segments, slot)->head);
+	mt_segments_thread(segments, 1)->head += 1ULL << 40;
 	ck_assert_int_eq(pass(1000, 1000), 0);
-	ck_assert_uint_eq(mt_merge_broken(merge), 3);
+	ck_assert_uint_eq(mt_merge_damaged(merge), 3);
 	/* The writer can not make us read a cell again. */
 	mt_segments_thread(segments, 0)->tail = 0;
 	ck_assert_int_eq(pass(1000, 1000), 0);
+}
+END_TEST
+
+/* What comes after a head that was impossible is handed on again. */
+START_TEST(recovers)
+{
+	mt_segments_thread(segments, 1)->head = 1ULL << 40;
+	ck_assert_int_eq(pass(1000, 1000), 0);
+	put_free(1, 5);
+	ck_assert_int_eq(pass(1000, 1000), 1);
+	ck_assert_uint_eq(seen[0].w[0], 5);
+	ck_assert_uint_eq(mt_merge_damaged(merge), 1);
+}
+END_TEST
+
+/* No clock of ours shows such a time: nothing is to wait for it. */
+START_TEST(times_to_come)
+{
+	put_free(0, UINT64_MAX);
+	put_free(0, 7);
+	put_free(1, UINT64_MAX / 2);
+	mt_merge_set_offset(merge, 2, -5);
+	put_free(2, 1);
+	ck_assert_int_eq(pass(1000, 1000), 4);
+	ck_assert(!mt_merge_pending(merge));
+}
+END_TEST
+
+START_TEST(reached)
+{
+	for (uint64_t t = 1; t <= 10; t++)
+		put_free(0, t);
+	ck_assert_int_eq(pass(1000, 4), 4);
+	ck_assert_uint_eq(mt_merge_reached_ns(merge), 5);
+	ck_assert_int_eq(pass(8, 1000), 3);
+	ck_assert_uint_eq(mt_merge_reached_ns(merge), 8);
+	ck_assert_int_eq(pass(1000, 1000), 3);
+	ck_assert_uint_eq(mt_merge_reached_ns(merge), 1000);
+}
+END_TEST
+
+START_TEST(skips)
+{
+	for (uint64_t t = 1; t <= 10; t++)
+		put_free(0, t);
+	segments->control->latch = 1;
+	mt_merge_skip(merge);
+	ck_assert_uint_eq(mt_segments_thread(segments, 0)->tail, 10 * sizeof(struct mt_cell));
+	ck_assert_uint_eq(segments->control->latch, 0);
+	ck_assert_int_eq(pass(1000, 1000), 0);
+	put_free(0, 11);
+	ck_assert_int_eq(pass(1000, 1000), 1);
+}
+END_TEST
+
+/* Whoever has the memory mapped sees that the collector is gone; a second run in the same
+ * thread is its own. */
+START_TEST(close_is_an_end)
+{
+	struct mt_segments_config config = {
+		.budget_bytes = 8192, .ring_bytes = 4096, .control_fd = -1, .bpf_references_fd = -1
+	};
+	struct mt_segments *second, *third;
+	struct mt_gate *gate;
+
+	ck_assert_int_eq(mt_segments_open(&config, &second), 0);
+	gate = mmap(NULL, sizeof(*gate), PROT_READ, MAP_SHARED, second->rings_fd, 0);
+	ck_assert(gate != MAP_FAILED);
+	ck_assert_uint_ne((uint32_t)gate->life[0] & FUTEX_TID_MASK, 0);
+	mt_segments_close(second);
+	ck_assert_uint_ne((uint32_t)gate->life[0] & FUTEX_OWNER_DIED, 0);
+	munmap(gate, sizeof(*gate));
+	ck_assert_int_eq(mt_segments_open(&config, &third), 0);
+	mt_segments_close(third);
 }
 END_TEST
 
@@ -241,6 +321,11 @@ int main(void)
 	tcase_add_test(tcase, pieces_at_once_modules_in_time);
 	tcase_add_test(tcase, clock_offset);
 	tcase_add_test(tcase, hostile_heads);
+	tcase_add_test(tcase, recovers);
+	tcase_add_test(tcase, times_to_come);
+	tcase_add_test(tcase, reached);
+	tcase_add_test(tcase, skips);
+	tcase_add_test(tcase, close_is_an_end);
 	tcase_add_test(tcase, callback_fails);
 	tcase_add_test(tcase, chunks_are_given_again);
 	tcase_add_test(tcase, all_chunks);

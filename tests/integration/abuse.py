@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# abuse.py - what happens to a run is said, and does not happen to its program
+#
+# Full disks, a killed memtrack-run, an artifact that others touch, programs that go on when
+# the command has ended, processes by the hundred.
+
+import glob
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+
+import tap
+import tracked
+
+LOST_STATUS = 121
+FAILED_STATUS = 125
+DUMP = f"{tracked.BUILD}/tests/dump_artifact"
+STORM = f"{tracked.BUILD}/fixtures/alloc_storm_procs"
+
+# Its parent, and that one's parent, have ended when it allocates for the first time.
+DAEMON = """
+import ctypes, os
+ready, done = os.pipe()
+if os.fork() == 0:
+    block = ctypes.create_string_buffer(770077)
+    if os.fork() == 0:
+        os.read(ready, 1)
+        ctypes.CDLL(None).malloc(880088)
+        os.write(1, b"daemon")
+    else:
+        os.close(ready)
+    os._exit(0)
+os.wait()
+os.write(done, b"x")
+"""
+
+
+def directories():
+    return set(glob.glob("/tmp/memtrack-??????"))
+
+
+def eventually(function, seconds=30):
+    """Waits for function() to be true."""
+    end = time.monotonic() + seconds
+    while not function():
+        if time.monotonic() > end:
+            return False
+        select.select([], [], [], 0.05)
+    return True
+
+
+def lines(artifact):
+    """The records of an artifact as lists of words."""
+    with open(artifact, "rb") as file:
+        dumped = subprocess.run([DUMP], stdin=file, stdout=subprocess.PIPE, check=True)
+    return [line.split() for line in dumped.stdout.decode("utf-8", "replace").splitlines()]
+
+
+def full_disk(capture):
+    """The program goes on to its end, although nobody empties its rings any more."""
+    script = ("mkdir -p small && mount -t tmpfs -o size=256k none small && "
+              f"exec {tracked.RUN} -o small/x.mtk --capture={capture} -- {STORM} 4 200000")
+    result = tracked.run(["unshare", "-m", "sh", "-c", script])
+    if result.status != LOST_STATUS or b"No space left" not in result.err:
+        yield f"exit status {result.status}, says {result.err!r}"
+    if b"\n" not in result.out:
+        yield f"the command printed {result.out!r}"
+
+
+def touched_by_others(capture):
+    result = tracked.track(["sh", "-c", "rm gone.mtk"], capture, "gone.mtk")
+    if result.status != LOST_STATUS or b"deleted" not in result.err:
+        yield f"deleted: exit status {result.status}, says {result.err!r}"
+    result = tracked.track(["sh", "-c", ": > cut.mtk; exec ls"], capture, "cut.mtk")
+    if result.status != LOST_STATUS or b"cannot write the artifact" not in result.err:
+        yield f"cut: exit status {result.status}, says {result.err!r}"
+
+
+def two_runs(capture):
+    """One at a time; the second does nothing to the first."""
+    inner = f"{tracked.RUN} -o two.mtk --capture={capture} -- true; echo $?"
+    result = tracked.track(["sh", "-c", inner], capture, "two.mtk")
+    if result.status or result.out != b"%d\n" % FAILED_STATUS or b"another run" not in result.err:
+        yield f"exit status {result.status}, prints {result.out!r}, says {result.err!r}"
+    if not tracked.report("two.mtk")["complete"]:
+        yield "the first run's artifact is not complete"
+
+
+def goes_on(capture):
+    """The command's child loads programs when the run is over, and notices nothing."""
+    before = directories()
+    script = "(read line; /bin/echo late; sh -c '/bin/echo later') & exit 3"
+    reader, writer = os.pipe()
+    command = [tracked.RUN, "-o", "on.mtk", f"--capture={capture}", "--", "sh", "-c",
+               script.replace("read line", "read line <&7")]
+    with subprocess.Popen(["sh", "-c", f"exec \"$@\" 7<&{reader}", "sh", *command],
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, pass_fds=(reader,)) as process:
+        status = process.wait(tracked.SECONDS)
+        if status != 3 or not tracked.report("on.mtk")["complete"]:
+            yield f"exit status {status}"
+        os.write(writer, b"go\n")
+        out, err = process.communicate(timeout=tracked.SECONDS)
+    os.close(reader)
+    os.close(writer)
+    if out != b"late\nlater\n" or err:
+        yield f"prints {out!r}, {err!r}"
+    if not eventually(lambda: not directories() - before):
+        yield f"left behind: {directories() - before}"
+
+
+def killed_run(capture):
+    """memtrack-run is killed: the command goes on, the artifact ends, nothing is left."""
+    before = directories()
+    with subprocess.Popen([tracked.RUN, "-o", "killed.mtk", f"--capture={capture}", "--", "sh",
+                           "-c", "echo ready; read line; /bin/echo end"], stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        if process.stdout.readline() != b"ready\n":
+            yield "not ready"
+        process.kill()
+        process.wait()
+        if not eventually(lambda: tracked.report("killed.mtk")["complete"]):
+            yield "the artifact has no end"
+        process.stdin.write(b"x\n")
+        process.stdin.close()
+        out = process.stdout.read()
+        err = process.stderr.read()
+    if out != b"end\n" or err:
+        yield f"prints {out!r}, {err!r}"
+    if not eventually(lambda: not directories() - before):
+        yield f"left behind: {directories() - before}"
+
+
+def daemon(capture):
+    """Its chains go through the modules that it has from its parents."""
+    result = tracked.track([sys.executable, "-c", DAEMON], capture, "daemon.mtk")
+    if result.status or result.err:
+        yield f"exit status {result.status}, says {result.err!r}"
+    late = [row for row in tracked.allocation_chains("daemon.mtk") if row["bytes"] == 880088]
+    if [row["stop"] for row in late] not in (["end"], ["truncated"]):
+        yield f"the daemon's allocation: {late}"
+
+
+def crowd(capture):
+    """Each process of many begins and ends in the artifact."""
+    script = "i=0; while [ $i -lt 200 ]; do (:; /bin/true) & i=$((i + 1)); done; wait"
+    result = tracked.track(["sh", "-c", script], capture, "crowd.mtk")
+    if result.status or result.err:
+        yield f"exit status {result.status}, says {result.err!r}"
+    begun = {words[1] for words in lines("crowd.mtk") if words[0] == "process"}
+    ended = {words[1] for words in lines("crowd.mtk") if words[0] == "process-end"}
+    if len(begun) < 201 or begun != ended:
+        yield f"{len(begun)} processes began, {len(ended)} ended"
+    yield from tracked.losses("crowd.mtk")
+
+
+CASES = (("the disk is full", full_disk),
+         ("others touch the artifact", touched_by_others),
+         ("two runs into one file", two_runs),
+         ("programs go on after the run", goes_on),
+         ("memtrack-run is killed", killed_run),
+         ("a daemon", daemon),
+         ("a crowd of processes", crowd))
+
+
+def can_mount():
+    return tracked.run(["unshare", "-m", "mount", "-t", "tmpfs", "none", "/mnt"]).status == 0
+
+
+def main():
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    results = tap.Tap()
+    mounts = can_mount()
+    for capture in tracked.CAPTURES:
+        reason = tracked.missing(capture)
+        for title, function in CASES:
+            why = reason or (function is full_disk and not mounts and "no rights to mount")
+            if why:
+                results.skip(f"{title}, {capture}", why)
+            else:
+                results.attempt(f"{title}, {capture}", function, capture)
+    results.plan()
+
+
+main()

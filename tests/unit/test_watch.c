@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * test_watch.c - programs without the shim: each is told of once, and no other is
+ */
+#include "collector/watch.h"
+
+#include <check.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Above the numbers that processes can have. */
+#define TGID (1u << 23)
+#define LATER (2 * MT_WATCH_PATIENCE_NS)
+
+static struct mt_watch *watch;
+static uint32_t n_told, told_tgid;
+static char told[64], told_reason[64];
+
+static int tell(void *ctx, uint32_t tgid, const char *what, const char *reason)
+{
+	n_told++;
+	told_tgid = tgid;
+	snprintf(told, sizeof(told), "%s", what);
+	snprintf(told_reason, sizeof(told_reason), "%s", reason);
+	return 0;
+}
+
+static void setup(void)
+{
+	ck_assert_int_eq(mt_watch_new("no-such-shim.so", tell, NULL, &watch), 0);
+	n_told = 0;
+}
+
+static void teardown(void)
+{
+	mt_watch_free(watch);
+}
+
+static void exec(uint32_t tgid, const char *name)
+{
+	ck_assert_int_eq(mt_watch_exec(watch, tgid, "", name, 1), 0);
+}
+
+START_TEST(registers)
+{
+	exec(TGID, "a");
+	mt_watch_arrived(watch, TGID);
+	ck_assert_int_eq(mt_watch_tick(watch, LATER), 0);
+	ck_assert_int_eq(mt_watch_exit(watch, TGID), 0);
+	ck_assert_uint_eq(n_told, 0);
+}
+END_TEST
+
+START_TEST(does_not_register)
+{
+	exec(TGID, "a");
+	ck_assert_int_eq(mt_watch_tick(watch, MT_WATCH_PATIENCE_NS), 0);
+	ck_assert_uint_eq(n_told, 0);
+	ck_assert_int_eq(mt_watch_tick(watch, LATER), 0);
+	ck_assert_int_eq(mt_watch_tick(watch, 2 * LATER), 0);
+	ck_assert_int_eq(mt_watch_exit(watch, TGID), 0);
+	ck_assert_uint_eq(n_told, 1);
+	ck_assert_uint_eq(told_tgid, TGID);
+	ck_assert_str_eq(told, "a");
+	ck_assert_str_eq(told_reason, "did not register");
+}
+END_TEST
+
+START_TEST(ends_or_executes_before)
+{
+	exec(TGID, "a");
+	ck_assert_int_eq(mt_watch_exit(watch, TGID), 0);
+	ck_assert_uint_eq(n_told, 1);
+	exec(TGID, "b");
+	exec(TGID, "c");
+	ck_assert_uint_eq(n_told, 2);
+	ck_assert_str_eq(told, "b");
+	mt_watch_arrived(watch, TGID);
+	ck_assert_int_eq(mt_watch_exit(watch, TGID), 0);
+	ck_assert_uint_eq(n_told, 2);
+}
+END_TEST
+
+START_TEST(overflow)
+{
+	for (uint32_t i = 0; i < MT_WATCH_PENDING + 100; i++)
+		if (mt_watch_exec(watch, TGID + i, "/bin/true", "x", 1) < 0)
+			ck_abort_msg("process %u", i);
+	ck_assert_uint_eq(n_told, 0);
+	ck_assert_int_eq(mt_watch_tick(watch, LATER), 0);
+	ck_assert_uint_eq(n_told, MT_WATCH_PENDING);
+	for (uint32_t i = 0; i < MT_WATCH_PENDING + 100; i++)
+		if (mt_watch_exit(watch, TGID + i) < 0)
+			ck_abort_msg("process %u", i);
+	ck_assert_uint_eq(n_told, MT_WATCH_PENDING);
+}
+END_TEST
+
+static bool none(void *ctx, uint32_t tgid)
+{
+	return false;
+}
+
+static bool ours(void *ctx, uint32_t tgid)
+{
+	return tgid == (uint32_t)getpid();
+}
+
+/* A child that waits, as a copy of us. */
+static pid_t start(void)
+{
+	pid_t child = fork();
+
+	if (child == 0)
+		for (;;)
+			pause();
+	ck_assert_int_gt(child, 0);
+	return child;
+}
+
+/* Without the kernel part: one that is there is told of once, also if it ends early. */
+START_TEST(scan)
+{
+	pid_t child = start();
+	int status;
+
+	ck_assert_int_eq(mt_watch_scan(watch, (uint32_t)child, 1, none, NULL), 0);
+	ck_assert_int_eq(mt_watch_tick(watch, LATER), 0);
+	ck_assert_uint_eq(n_told, 1);
+	ck_assert_uint_eq(told_tgid, (uint32_t)child);
+	ck_assert_int_eq(mt_watch_scan(watch, (uint32_t)child, LATER, none, NULL), 0);
+	kill(child, SIGKILL);
+	waitpid(child, &status, 0);
+	ck_assert_int_eq(mt_watch_finish(watch), 0);
+	ck_assert_uint_eq(n_told, 1);
+
+	child = start();
+	ck_assert_int_eq(mt_watch_scan(watch, (uint32_t)child, LATER, none, NULL), 0);
+	kill(child, SIGKILL);
+	waitpid(child, &status, 0);
+	ck_assert_uint_eq(n_told, 1);
+	ck_assert_int_eq(mt_watch_finish(watch), 0);
+	ck_assert_uint_eq(n_told, 2);
+}
+END_TEST
+
+/* A process that has ended and is not waited for has no program. */
+START_TEST(zombie)
+{
+	siginfo_t info;
+	pid_t child = fork();
+	int status;
+
+	if (child == 0)
+		_exit(0);
+	ck_assert_int_eq(waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT), 0);
+	ck_assert_int_eq(mt_watch_scan(watch, (uint32_t)getpid(), 1, ours, NULL), 0);
+	ck_assert_int_eq(mt_watch_tick(watch, LATER), 0);
+	waitpid(child, &status, 0);
+	ck_assert_int_eq(mt_watch_finish(watch), 0);
+	ck_assert_uint_eq(n_told, 0);
+}
+END_TEST
+
+/* A command that ends before anybody looked. */
+START_TEST(root)
+{
+	mt_watch_root(watch, TGID, "command", 1);
+	ck_assert_int_eq(mt_watch_finish(watch), 0);
+	ck_assert_uint_eq(n_told, 1);
+	ck_assert_str_eq(told, "command");
+	mt_watch_root(watch, TGID, "command", 1);
+	mt_watch_arrived(watch, TGID);
+	ck_assert_int_eq(mt_watch_finish(watch), 0);
+	ck_assert_uint_eq(n_told, 1);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("watch");
+	TCase *tcase = tcase_create("watch");
+	SRunner *runner = srunner_create(suite);
+	int failed;
+
+	tcase_add_checked_fixture(tcase, setup, teardown);
+	tcase_add_test(tcase, registers);
+	tcase_add_test(tcase, does_not_register);
+	tcase_add_test(tcase, ends_or_executes_before);
+	tcase_add_test(tcase, overflow);
+	tcase_add_test(tcase, scan);
+	tcase_add_test(tcase, zombie);
+	tcase_add_test(tcase, root);
+	suite_add_tcase(suite, tcase);
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
