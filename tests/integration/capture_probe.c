@@ -113,8 +113,8 @@ static void claim(void)
 
 static uint64_t compare(__u64 mask[2])
 {
-	return mt_digest_window(reference, words(), player.start, player.end, 0, player.epoch, budget,
-				mt_groups_differ, mask);
+	return mt_digest_window(reference, words(), player.start, player.end, 0, player.epoch,
+				budget, mt_groups_differ, mask);
 }
 
 /* Probes for the player's window as the shim would; returns what BPF said. */
