@@ -12,13 +12,13 @@
 #include "collector/images.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "collector/regular.h"
 
 struct kept {
 	dev_t dev;
@@ -153,10 +153,9 @@ int mt_images_get_fd(struct mt_images *images, int fd, struct mt_image **ret)
 
 int mt_images_get_path(struct mt_images *images, const char *path, struct mt_image **ret)
 {
-	/* O_NONBLOCK: the path may name a FIFO by now. */
-	mt_cleanup(mt_closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	mt_cleanup(mt_closep) int fd = mt_regular_open(path);
 
 	if (fd < 0)
-		return mt_neg_errno();
+		return fd;
 	return mt_images_get_fd(images, fd, ret);
 }

@@ -63,6 +63,7 @@ collector_unwind_sources =	\
 	%D%/probes.h		\
 	%D%/processes.c		\
 	%D%/processes.h		\
+	%D%/regular.h		\
 	%D%/segments.c		\
 	%D%/segments.h		\
 	%D%/session.c		\

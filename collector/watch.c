@@ -21,6 +21,11 @@
 
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "collector/regular.h"
+
+/* What is said where the file says nothing. */
+#define NOT_REGISTERED "did not register"
+#define ENDED_EARLY "ended before it could be looked at"
 
 #define SCAN_DEPTH 32
 #define PHDRS_MAX 64
@@ -125,10 +130,10 @@ static const char *reason_of(uint32_t tgid, const char *path)
 	struct stat st;
 
 	snprintf(link, sizeof(link), "/proc/%u/exe", tgid);
-	fd = open(link, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	fd = mt_regular_open(link);
 	if (fd < 0 && path[0] == '/')
-		fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+		fd = mt_regular_open(path);
+	if (fd < 0 || fstat(fd, &st) < 0)
 		return NULL;
 	reason = reason_of_elf(fd);
 	if (!reason && (st.st_mode & S_ISUID || (st.st_mode & S_ISGID && st.st_mode & S_IXGRP)))
@@ -170,13 +175,16 @@ static void describe(struct pending *p, uint32_t tgid, const char *path, const c
 		     uint64_t now_ns)
 {
 	const char *reason = reason_of(tgid, path);
+	bool has_run = proc_has(tgid, "environ", "MEMTRACK_RUN=");
 
 	*p = (struct pending){ .tgid = tgid, .since_ns = now_ns };
 	snprintf(p->what, sizeof(p->what), "%s", name);
-	if (!reason && !proc_has(tgid, "environ", "MEMTRACK_RUN=") &&
-	    proc_has(tgid, "status", "Pid:") && !is_zombie(tgid))
-		reason = "started without our environment";
-	snprintf(p->reason, sizeof(p->reason), "%s", reason ? reason : "did not register");
+	/* It may end at any time: only one that still is there had no such variable. */
+	if (!reason && !has_run)
+		reason = proc_has(tgid, "status", "Pid:") && !is_zombie(tgid)
+				 ? "started without our environment"
+				 : ENDED_EARLY;
+	snprintf(p->reason, sizeof(p->reason), "%s", reason ? reason : NOT_REGISTERED);
 }
 
 int mt_watch_exec(struct mt_watch *w, uint32_t tgid, const char *path, const char *name,
@@ -195,7 +203,10 @@ int mt_watch_exec(struct mt_watch *w, uint32_t tgid, const char *path, const cha
 		return r;
 	}
 	describe(&overflow, tgid, path, name, now_ns);
-	return strcmp(overflow.reason, "did not register") ? report(w, &overflow) : r;
+	/* Of these it is not known yet whether they will register, or have. */
+	if (!strcmp(overflow.reason, NOT_REGISTERED) || !strcmp(overflow.reason, ENDED_EARLY))
+		return r;
+	return report(w, &overflow);
 }
 
 void mt_watch_arrived(struct mt_watch *w, uint32_t tgid)
@@ -340,7 +351,7 @@ void mt_watch_root(struct mt_watch *w, uint32_t tgid, const char *name, uint64_t
 		return;
 	*p = (struct pending){ .tgid = tgid, .scanned = true, .since_ns = now_ns };
 	snprintf(p->what, sizeof(p->what), "%s", name);
-	snprintf(p->reason, sizeof(p->reason), "did not register");
+	snprintf(p->reason, sizeof(p->reason), NOT_REGISTERED);
 	w->n++;
 }
 
