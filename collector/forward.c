@@ -10,15 +10,13 @@
  */
 #include "collector/forward.h"
 
-#include <stdio.h>
-#include <string.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
 #include "base/err.h"
+#include "collector/proc_state.h"
 
 static const int forwarded[] = { SIGHUP,  SIGINT,    SIGQUIT, SIGTERM,	SIGUSR1, SIGUSR2,
 				 SIGALRM, SIGPIPE,   SIGCONT, SIGWINCH, SIGURG,	 SIGIO,
@@ -74,18 +72,9 @@ static bool sent_by_somebody(const struct signalfd_siginfo *info)
 static bool stays_stopped(pid_t tgid)
 {
 	const struct timespec moment = { .tv_nsec = 10 * 1000 * 1000 };
-	mt_cleanup(mt_fclosep) FILE *file = NULL;
-	char path[32], stat[256];
-	const char *state;
 
 	nanosleep(&moment, NULL);
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)tgid);
-	file = fopen(path, "re");
-	if (!file)
-		return false;
-	stat[fread(stat, 1, sizeof(stat) - 1, file)] = '\0';
-	state = strrchr(stat, ')'); /* the name before it may have anything in it */
-	return state && state[1] == ' ' && state[2] == 'T';
+	return mt_proc_state((uint32_t)tgid) == 'T';
 }
 
 static bool reap(pid_t tgid, int *ret_status)

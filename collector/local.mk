@@ -61,6 +61,7 @@ collector_unwind_sources =	\
 	%D%/place.c		\
 	%D%/place.h		\
 	%D%/probes.h		\
+	%D%/proc_state.h	\
 	%D%/processes.c		\
 	%D%/processes.h		\
 	%D%/regular.h		\

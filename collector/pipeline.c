@@ -192,7 +192,6 @@ static int on_note(struct mt_pipeline *p, uint32_t slot, const char *record, siz
 		[MT_NOTE_OWN_ALLOCATOR] = "allocator inside the executable",
 		[MT_NOTE_BOUND_ELSEWHERE] = "its malloc is bound elsewhere, RTLD_DEEPBIND",
 		[MT_NOTE_OTHER_NAMESPACE] = "in another link namespace, dlmopen",
-		[MT_NOTE_NO_MEMORY] = "shared memory could not be mapped",
 	};
 	struct mt_note_record head;
 	struct mt_cell_owner owner = { 0 };

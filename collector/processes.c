@@ -19,13 +19,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "collector/proc_state.h"
 
 #define NAME_BYTES 17
 #define BLOCK_NUMBERS 4096u
@@ -134,14 +134,14 @@ void mt_processes_free(struct mt_processes *p)
 	free(p);
 }
 
-/* What /proc/TGID/task/TID/FILE holds, without its newline; "" where that can not be read. */
-static void read_proc(char *ret, size_t room, const char *file, uint32_t tgid, uint32_t tid)
+/* The thread's name as the kernel has it; "" where that can not be read. */
+static void read_name(char *ret, size_t room, uint32_t tgid, uint32_t tid)
 {
 	char path[64];
 	ssize_t len;
 	int fd;
 
-	snprintf(path, sizeof(path), "/proc/%u/task/%u/%s", tgid, tid, file);
+	snprintf(path, sizeof(path), "/proc/%u/task/%u/comm", tgid, tid);
 	ret[0] = '\0';
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
@@ -298,7 +298,7 @@ static int put_process(struct mt_processes *p, struct process *process)
 	process->id = ++p->n_processes;
 	name[0] = '\0';
 	if (!process->foreign)
-		read_proc(name, sizeof(name), "comm", process->tgid, process->tgid);
+		read_name(name, sizeof(name), process->tgid, process->tgid);
 	if (!name[0]) /* gone already: what the kernel would have called it */
 		snprintf(name, sizeof(name), "%.15s", slash ? slash + 1 : record.exe);
 	return mt_encode_put(p->encode, MT_BATCH_PROCESS, &record);
@@ -374,7 +374,7 @@ int mt_processes_thread(struct mt_processes *p, uint32_t slot, const struct mt_c
 		set_tgid(p, process, (uint32_t)cell->w[2],
 			 MT_CELL_KIND(cell->head) == MT_CAPTURE_EBPF);
 	if (!process->foreign)
-		read_proc(holder->name, sizeof(holder->name), "comm", process->tgid, holder->tid);
+		read_name(holder->name, sizeof(holder->name), process->tgid, holder->tid);
 	return process->put ? put_holder(p, process, holder) : 0;
 }
 
@@ -605,12 +605,9 @@ int mt_processes_advance(struct mt_processes *p, uint64_t below_ns)
 /* Whether the process is there and not a zombie. */
 static bool alive(uint32_t tgid)
 {
-	char stat[256];
-	const char *state;
+	char state = mt_proc_state(tgid);
 
-	read_proc(stat, sizeof(stat), "stat", tgid, tgid);
-	state = strrchr(stat, ')');
-	return state && state[1] == ' ' && state[2] != 'Z' && state[2] != 'X';
+	return state && state != 'Z' && state != 'X';
 }
 
 int mt_processes_sweep(struct mt_processes *p, const struct mt_segments *segments, uint64_t now_ns)
@@ -627,7 +624,7 @@ int mt_processes_sweep(struct mt_processes *p, const struct mt_segments *segment
 		process->sweep = p->sweeps;
 		if (process->foreign)
 			continue;
-		read_proc(name, sizeof(name), "comm", process->tgid, p->holders[slot].tid);
+		read_name(name, sizeof(name), process->tgid, p->holders[slot].tid);
 		r = rename_holder(p, process, &p->holders[slot], name);
 	}
 	/* A thread that holds a slot is alive, whatever number its process has here. */

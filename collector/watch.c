@@ -175,12 +175,11 @@ static void describe(struct pending *p, uint32_t tgid, const char *path, const c
 		     uint64_t now_ns)
 {
 	const char *reason = reason_of(tgid, path);
-	bool has_run = proc_has(tgid, "environ", "MEMTRACK_RUN=");
 
 	*p = (struct pending){ .tgid = tgid, .since_ns = now_ns };
 	snprintf(p->what, sizeof(p->what), "%s", name);
 	/* It may end at any time: only one that still is there had no such variable. */
-	if (!reason && !has_run)
+	if (!reason && !proc_has(tgid, "environ", "MEMTRACK_RUN="))
 		reason = proc_has(tgid, "status", "Pid:") && !is_zombie(tgid)
 				 ? "started without our environment"
 				 : ENDED_EARLY;
