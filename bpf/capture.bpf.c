@@ -49,7 +49,7 @@ struct live_group {
 };
 
 struct encoded_group {
-	__u64 words[MT_SCRATCH_SLACK_WORDS];
+	__u32 halves[MT_ENCODED_HALVES];
 };
 
 static __always_inline struct mt_control *control_page(void)
@@ -66,12 +66,28 @@ static __always_inline struct group *reference_group(struct mt_reference *refere
 	return (struct group *)((char *)reference + MT_WORDS_OFFSET + offset);
 }
 
-/* Where the next group's words go, or NULL: never, as long as the scratch is sound. */
-static __always_inline struct encoded_group *out_at(struct mt_scratch *scratch, __u64 word)
+/* Where the next group goes, or NULL: never, as long as the scratch is sound. */
+static __always_inline struct encoded_group *out_at(struct mt_scratch *scratch, __u64 half)
 {
-	if (word > mt_scratch_out_words(budget_bytes))
+	if (half > mt_scratch_out_halves(budget_bytes))
 		return NULL;
-	return (struct encoded_group *)((char *)(scratch + 1) + word * 8);
+	return (struct encoded_group *)(mt_scratch_out(scratch, budget_bytes) + half);
+}
+
+/* De Bruijn's sequence has each number of 6 bits once: which of them the lowest bit moves
+ * to the top says which it is. */
+#define DE_BRUIJN 0x03f79d71b4cb0a89ULL
+
+static const __u8 bit_of[64] = {
+	0,  1,	48, 2,	57, 49, 28, 3,	61, 58, 50, 42, 38, 29, 17, 4,	62, 55, 59, 36, 53, 51,
+	43, 22, 45, 39, 33, 30, 24, 18, 12, 5,	63, 47, 56, 27, 60, 41, 37, 16, 54, 35, 52, 21,
+	44, 32, 23, 11, 46, 26, 40, 15, 34, 20, 31, 10, 25, 14, 19, 9,	13, 8,	7,  6,
+};
+
+/* Which is the lowest bit of bits that is set?  Not for 0. */
+static __always_inline __u32 lowest_bit(__u64 bits)
+{
+	return bit_of[((bits & -bits) * DE_BRUIJN) >> 58];
 }
 
 /* Whether the running task is the slot's owner, or its vfork child. */
@@ -99,20 +115,36 @@ __noinline int is_owner(__u32 slot)
 	return 0;
 }
 
+/* Not what a probe of a window may name? */
+__noinline int refuses(__u32 slot, __u64 start, __u64 end)
+{
+	return !is_owner(slot) || !mt_window_valid(start, end, budget_bytes);
+}
+
 /* The registration probe: the slot is the running task's from here. */
 __noinline int claim_slot(__u32 slot)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct mt_reference *reference = bpf_map_lookup_elem(&references, &slot);
 	struct slot_owner *owner = bpf_map_lookup_elem(&owners, &slot);
-	__u64 *entry;
-	__u32 i;
 
-	if (!reference || !owner)
+	if (!owner)
 		return MT_PROBE_REFUSED;
 	owner->start_time_ns = task->start_time;
 	owner->tid = task->pid;
 	owner->tgid = task->tgid;
+	return MT_PROBE_REGISTERED;
+}
+
+/* What the slot knew is another's. */
+__noinline int claim_reference(__u32 slot)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct mt_reference *reference = bpf_map_lookup_elem(&references, &slot);
+	__u64 *entry;
+	__u32 i;
+
+	if (!reference)
+		return MT_PROBE_REFUSED;
 	reference->owner_tid = task->pid;
 	reference->owner_tgid = task->tgid;
 
@@ -137,25 +169,30 @@ __noinline __u64 encode_words(struct live_group *live, const struct group *kept,
 {
 	if (!live || !kept || !out)
 		return 0;
-	return mt_group_encode(live->words, kept->words, bits, keep, out->words);
+	return mt_group_encode(live->words, kept->words, bits, keep, out->halves);
 }
 
-__noinline __u64 hash_words(const struct live_group *live)
+__noinline __u64 hash_words(const struct group *group)
 {
-	if (!live)
+	if (!group)
 		return 0;
-	return mt_group_hash(live->words);
+	return mt_group_hash(group->words);
 }
 
-__noinline __u64 commit_words(struct group *kept, __u64 bitmap, const struct encoded_group *out,
+/* in_record: group r has its part of the record at out. */
+__noinline __u64 commit_words(struct group *kept, const struct encoded_group *out, __u64 in_record,
 			      __u64 keep)
 {
+	__u64 in = 0 - in_record;
+
 	if (!kept || !out)
 		return 0;
-	return mt_group_commit(kept->words, bitmap, out->words + 1, keep);
+	return mt_group_commit(kept->words, mt_get_map(out->halves) & in,
+			       mt_get_map(out->halves + 2) & in, out->halves + MT_ENCODED_MAPS,
+			       keep);
 }
 
-/* Reads and encodes group r of the window in the scratch, if the record touches it. */
+/* Reads and encodes touched group r of the window in the scratch. */
 __noinline int encode_group(__u32 slot, __u32 r)
 {
 	struct mt_reference *reference = bpf_map_lookup_elem(&references, &slot);
@@ -167,9 +204,7 @@ __noinline int encode_group(__u32 slot, __u32 r)
 	if (!reference || !scratch)
 		return MT_PROBE_REFUSED;
 	r &= groups - 1;
-	if (!mt_scratch_plan_group(scratch, reference, r, groups))
-		return 0;
-	range = scratch->range[r];
+	range = mt_scratch_take_group(scratch, r, groups);
 	if (!range) {
 		mt_scratch_account(scratch, reference, r, 0, 0);
 		return 0;
@@ -187,28 +222,97 @@ __noinline int encode_group(__u32 slot, __u32 r)
 		return MT_PROBE_REFUSED;
 	n = encode_words((struct live_group *)scratch->live, reference_group(reference, r),
 			 mt_range_bits(range), scratch->keep, out);
-	mt_scratch_account(scratch, reference, r, n,
-			   hash_words((struct live_group *)scratch->live));
+	mt_scratch_account(scratch, reference, r, n, hash_words((struct group *)scratch->live));
+	return 0;
+}
+
+__noinline int plan_cover(__u32 slot, __u32 w)
+{
+	struct mt_reference *reference = bpf_map_lookup_elem(&references, &slot);
+	struct mt_scratch *scratch = bpf_map_lookup_elem(&scratches, &slot);
+
+	if (!reference || !scratch)
+		return 0;
+	mt_scratch_plan_cover(scratch, reference, budget_bytes / MT_GROUP_BYTES, w & 1);
+	return 0;
+}
+
+__noinline int plan_edge(__u32 slot, __u64 at)
+{
+	struct mt_reference *reference = bpf_map_lookup_elem(&references, &slot);
+	struct mt_scratch *scratch = bpf_map_lookup_elem(&scratches, &slot);
+
+	if (!reference || !scratch)
+		return 0;
+	mt_scratch_plan_edge(scratch, reference, at, budget_bytes / MT_GROUP_BYTES);
+	return 0;
+}
+
+/* mt_scratch_plan(), in calls whose frames are small. */
+__noinline int plan_window(__u32 slot)
+{
+	struct mt_reference *reference = bpf_map_lookup_elem(&references, &slot);
+	struct mt_scratch *scratch = bpf_map_lookup_elem(&scratches, &slot);
+
+	if (!reference || !scratch)
+		return MT_PROBE_REFUSED;
+	plan_cover(slot, 0);
+	if (budget_bytes > 64 * MT_GROUP_BYTES)
+		plan_cover(slot, 1);
+	else
+		scratch->touched[1] = 0;
+	if (!scratch->keep)
+		return 0;
+	plan_edge(slot, scratch->record.start);
+	plan_edge(slot, scratch->end - 1);
+	plan_edge(slot, reference->start);
+	plan_edge(slot, reference->end - 1);
+	return 0;
+}
+
+__noinline int finish_window(__u32 slot)
+{
+	struct mt_reference *reference = bpf_map_lookup_elem(&references, &slot);
+	struct mt_scratch *scratch = bpf_map_lookup_elem(&scratches, &slot);
+
+	if (!reference || !scratch)
+		return MT_PROBE_REFUSED;
+	mt_scratch_finish(scratch, (__u64 *)((char *)reference + MT_DICTIONARY_OFFSET),
+			  budget_bytes);
+	return 0;
+}
+
+/* Encodes those of the window's groups that word w of touched names. */
+__noinline int encode_groups(__u32 slot, __u32 w)
+{
+	struct mt_scratch *scratch = bpf_map_lookup_elem(&scratches, &slot);
+	__u64 left;
+	__u32 i;
+	int status;
+
+	if (!scratch)
+		return MT_PROBE_REFUSED;
+	left = scratch->touched[w & 1];
+	MT_NO_UNROLL
+	for (i = 0; i < 64 && left; i++) {
+		status = encode_group(slot, (w & 1) * 64 + lowest_bit(left));
+		if (status)
+			return status;
+		left &= left - 1;
+	}
 	return 0;
 }
 
 /* Encodes the window that was begun in the scratch. */
 __noinline int encode_window(__u32 slot)
 {
-	struct mt_scratch *scratch = bpf_map_lookup_elem(&scratches, &slot);
-	__u32 groups = budget_bytes / MT_GROUP_BYTES, r;
-	int status;
+	int status = plan_window(slot);
 
-	if (!scratch)
-		return MT_PROBE_REFUSED;
-	MT_NO_UNROLL
-	for (r = 0; r < groups && r < MT_GROUPS_MAX; r++) {
-		status = encode_group(slot, r);
-		if (status)
-			return status;
-	}
-	mt_scratch_finish(scratch);
-	return 0;
+	if (!status)
+		status = encode_groups(slot, 0);
+	if (!status && budget_bytes > 64 * MT_GROUP_BYTES)
+		status = encode_groups(slot, 1);
+	return status ? status : finish_window(slot);
 }
 
 /* The record is on the ring: group r becomes what the record says. */
@@ -217,22 +321,39 @@ __noinline int commit_group(__u32 slot, __u32 r)
 	struct mt_reference *reference = bpf_map_lookup_elem(&references, &slot);
 	struct mt_scratch *scratch = bpf_map_lookup_elem(&scratches, &slot);
 	struct encoded_group *out;
-	__u64 in_record, bitmap;
+	__u64 in_record;
 
 	if (!reference || !scratch)
 		return 0;
 	r &= budget_bytes / MT_GROUP_BYTES - 1;
 	reference->range[r] = scratch->range[r];
 	reference->group_digest[r] = scratch->group_digest[r];
-	in_record = scratch->record.mask[r / 64] >> (r & 63) & 1;
+	in_record = scratch->mask[r / 64] >> (r & 63) & 1;
 	if (!in_record && scratch->keep)
 		return 0;
 	out = out_at(scratch, scratch->cursor);
 	if (!out)
 		return 0;
-	bitmap = in_record ? out->words[0] : 0;
-	scratch->cursor += in_record +
-			   commit_words(reference_group(reference, r), bitmap, out, scratch->keep);
+	scratch->cursor += in_record * MT_ENCODED_MAPS + commit_words(reference_group(reference, r),
+								      out, in_record,
+								      scratch->keep);
+	return 0;
+}
+
+__noinline int commit_groups(__u32 slot, __u32 w)
+{
+	struct mt_scratch *scratch = bpf_map_lookup_elem(&scratches, &slot);
+	__u64 left;
+	__u32 i;
+
+	if (!scratch)
+		return 0;
+	left = scratch->touched[w & 1];
+	MT_NO_UNROLL
+	for (i = 0; i < 64 && left; i++) {
+		commit_group(slot, (w & 1) * 64 + lowest_bit(left));
+		left &= left - 1;
+	}
 	return 0;
 }
 
@@ -240,19 +361,16 @@ __noinline int commit_window(__u32 slot)
 {
 	struct mt_reference *reference = bpf_map_lookup_elem(&references, &slot);
 	struct mt_scratch *scratch = bpf_map_lookup_elem(&scratches, &slot);
-	__u32 groups = budget_bytes / MT_GROUP_BYTES, r;
-	__u64 digest;
+	__u64 entry;
 
 	if (!reference || !scratch)
 		return MT_PROBE_REFUSED;
 	mt_reference_move_begin(reference, scratch);
-	MT_NO_UNROLL
-	for (r = 0; r < groups && r < MT_GROUPS_MAX; r++)
-		if (scratch->touched[r / 64] >> (r & 63) & 1)
-			commit_group(slot, r);
-	digest = scratch->record.digest;
-	*(__u64 *)((char *)reference + MT_DICTIONARY_OFFSET +
-		   (digest & (MT_DICTIONARY - 1)) * 8) = digest;
+	commit_groups(slot, 0);
+	if (budget_bytes > 64 * MT_GROUP_BYTES)
+		commit_groups(slot, 1);
+	entry = scratch->record.entry & (MT_DICTIONARY - 1);
+	*(__u64 *)((char *)reference + MT_DICTIONARY_OFFSET + entry * 8) = scratch->record.digest;
 	mt_reference_move_end(reference, scratch);
 	return MT_PROBE_SENT;
 }
@@ -281,8 +399,8 @@ __noinline int send_record(__u32 slot)
 
 	if (!scratch)
 		return MT_PROBE_REFUSED;
-	len = scratch->record.len;
-	if (len > sizeof(scratch->record) + mt_scratch_out_words(budget_bytes) * 8)
+	len = (__u64)scratch->record.len_words * 8;
+	if (len > mt_stack_head_bytes(budget_bytes) + mt_scratch_out_halves(budget_bytes) * 4)
 		return MT_PROBE_REFUSED;
 	fill = bpf_ringbuf_query(&stacks, BPF_RB_AVAIL_DATA);
 	if (fill < wakeup_bytes && fill + len >= wakeup_bytes)
@@ -301,7 +419,7 @@ __noinline int capture_window(__u64 slot_epoch, __u64 seq, __u64 start, __u64 en
 	struct mt_scratch *scratch = bpf_map_lookup_elem(&scratches, &slot);
 	int status;
 
-	if (!reference || !scratch || !is_owner(slot) || !mt_window_valid(start, end, budget_bytes))
+	if (!reference || !scratch || refuses(slot, start, end))
 		return MT_PROBE_REFUSED;
 	if (seq != reference->seq) {
 		/* What the mask was computed from is not the reference any more. */
@@ -318,7 +436,87 @@ __noinline int capture_window(__u64 slot_epoch, __u64 seq, __u64 start, __u64 en
 	return status;
 }
 
-__noinline int count_trouble(int status)
+__noinline int begin_raw(struct mt_stack_record *head, __u64 slot_epoch, __u64 seq, __u64 start,
+			 __u64 end)
+{
+	__u64 head_bytes = mt_stack_head_bytes(budget_bytes);
+
+	if (!head)
+		return 0;
+	head->len_words = (head_bytes + end - start + 8) / 8;
+	head->slot = slot_epoch;
+	head->entry = 0;
+	head->kind = MT_STACK_RAW;
+	head->seq = seq;
+	head->generation = 0;
+	head->window_words = (end - start) / 8;
+	head->start = start;
+	head->epoch = slot_epoch >> 32;
+	head->ref_digest = 0;
+	head->digest = 0;
+	head->time = bpf_ktime_get_ns() >> MT_STACK_TIME_SHIFT;
+	head->mask[0] = 0;
+	if (head_bytes == sizeof(*head))
+		head->mask[1] = 0;
+	head->check = mt_stack_check(head, 0);
+	return 0;
+}
+
+/* What a block adds to the sum of the digest; blocks behind the window's end nothing. */
+__noinline __u64 raw_part(const struct group *block, __u32 k, __u64 bytes)
+{
+	if (!block || k * MT_GROUP_BYTES >= bytes)
+		return 0;
+	return mt_digest_part(mt_group_hash(block->words), k);
+}
+
+__noinline __u64 finish_raw(__u64 slot_epoch, __u64 start, __u64 end, __u64 sum)
+{
+	return mt_digest_finish(start, end, slot_epoch >> 32, sum);
+}
+
+/*
+ * A window as it is.  It is read into the ring itself: no memory of a slot is used.  The
+ * verifier wants a reservation of one size, so each takes what the largest would.
+ */
+__noinline int capture_raw(__u64 slot_epoch, __u64 seq, __u64 start, __u64 end)
+{
+	__u64 bytes = end - start, sum = 0;
+	char *record, *words, *last;
+	__u32 k;
+
+	if (bytes > budget_bytes)
+		return MT_PROBE_REFUSED;
+	record = bpf_ringbuf_reserve(&stacks, mt_stack_head_bytes(budget_bytes) + budget_bytes + 8,
+				     0);
+	if (!record) {
+		latch_pressure(slot_epoch);
+		return MT_PROBE_FULL;
+	}
+	words = record + mt_stack_head_bytes(budget_bytes);
+	/* The last block is filled up with zeros. */
+	last = words + ((bytes - 8) & (budget_bytes - MT_GROUP_BYTES));
+	MT_NO_UNROLL
+	for (k = 0; k < MT_GROUP_WORDS; k++)
+		((__u64 *)last)[k] = 0;
+	if (bpf_probe_read_user(words, bytes, (void *)start)) {
+		bpf_ringbuf_discard(record, BPF_RB_NO_WAKEUP);
+		return MT_PROBE_FAULT;
+	}
+	MT_NO_UNROLL
+	for (k = 0; k < budget_bytes / MT_GROUP_BYTES && k < MT_GROUPS_MAX; k++)
+		sum += raw_part((struct group *)(words + k * MT_GROUP_BYTES), k, bytes);
+	begin_raw((struct mt_stack_record *)record, slot_epoch, seq, start, end);
+	*(__u64 *)(words + (bytes & (2 * budget_bytes - 8))) = finish_raw(slot_epoch, start, end,
+									  sum);
+	bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
+	if (bpf_ringbuf_query(&stacks, BPF_RB_AVAIL_DATA) >= watermark_bytes)
+		latch_pressure(slot_epoch);
+	return MT_PROBE_SENT;
+}
+
+/* Counts what is no success, and tells the shim what became of its probe. */
+__noinline int answer(__u32 slot, int status)
 {
 	struct mt_control *shared = control_page();
 
@@ -332,6 +530,10 @@ __noinline int count_trouble(int status)
 		__sync_fetch_and_add(&shared->full_probes, 1);
 	else if (status == MT_PROBE_FAULT)
 		__sync_fetch_and_add(&shared->faulted_probes, 1);
+	if (slot >= MT_BPF_SLOTS)
+		return 0;
+	shared->answers[slot].status = status;
+	__sync_fetch_and_add(&shared->answers[slot].probes, 1);
 	return 0;
 }
 
@@ -339,31 +541,44 @@ SEC("uprobe")
 int capture(struct pt_regs *regs)
 {
 	__u32 slot = PT_REGS_PARM1(regs), tid = bpf_get_current_pid_tgid();
-	struct mt_reference *reference = bpf_map_lookup_elem(&references, &slot);
-	struct mt_scratch *scratch = bpf_map_lookup_elem(&scratches, &slot);
-	int status;
+	int claims = PT_REGS_PARM2(regs) == MT_PROBE_REGISTER;
+	struct mt_reference *reference;
+	struct mt_scratch *scratch;
+	int status = MT_PROBE_REFUSED;
 
 	/* Who does not know the cookie is not of this run: nothing of it is touched. */
-	if (!reference || !scratch || PROBE_COOKIE(regs) != cookie) {
-		count_trouble(MT_PROBE_REFUSED);
+	if (slot >= MT_BPF_SLOTS || PROBE_COOKIE(regs) != cookie) {
+		answer(MT_BPF_SLOTS, status);
 		return 0;
 	}
+	if (raw) {
+		if (claims)
+			status = claim_slot(slot);
+		else if (!refuses(slot, PT_REGS_PARM4(regs), PT_REGS_PARM5(regs)))
+			status = capture_raw(PT_REGS_PARM1(regs), PT_REGS_PARM2(regs),
+					     PT_REGS_PARM4(regs), PT_REGS_PARM5(regs));
+		answer(slot, status);
+		return 0;
+	}
+	reference = bpf_map_lookup_elem(&references, &slot);
+	scratch = bpf_map_lookup_elem(&scratches, &slot);
+	if (!reference || !scratch)
+		return 0;
 	if (__sync_val_compare_and_swap(&reference->busy, 0, tid)) {
-		reference->status = MT_PROBE_BUSY;
-		count_trouble(MT_PROBE_BUSY);
+		answer(slot, MT_PROBE_BUSY);
 		return 0;
 	}
-	if (PT_REGS_PARM2(regs) == MT_PROBE_REGISTER) {
+	if (claims) {
 		status = claim_slot(slot);
+		if (status == MT_PROBE_REGISTERED)
+			status = claim_reference(slot);
 	} else {
 		scratch->touched[0] = PT_REGS_PARM3(regs);
 		scratch->touched[1] = PROBE_HIGH_MASK(regs);
 		status = capture_window(PT_REGS_PARM1(regs), PT_REGS_PARM2(regs),
 					PT_REGS_PARM4(regs), PT_REGS_PARM5(regs));
 	}
-	count_trouble(status);
-	reference->status = status;
-	reference->probes++;
+	answer(slot, status);
 	/* A compare-and-swap, for its barrier. */
 	__sync_val_compare_and_swap(&reference->busy, tid, 0);
 	return 0;

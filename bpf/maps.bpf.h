@@ -19,10 +19,11 @@
  * the verifier knows their values where they bound an access. */
 extern const volatile __u32 budget_bytes;    /* a power of two, 4 to 64 KiB */
 extern const volatile __u64 cookie;	     /* of the run: what a probe has to know */
+extern const volatile __u32 raw;	     /* MT_RUN_RAW: windows as they are */
 extern const volatile __u64 watermark_bytes; /* fill of "stacks" that latches an episode */
 extern const volatile __u64 wakeup_bytes;    /* fill of "stacks" that wakes a poller */
 
-/* wire/control.h.  One page; written by all, mapped by all. */
+/* wire/control.h.  Written by all, mapped by all. */
 struct control_map {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -33,7 +34,8 @@ struct control_map {
 extern struct control_map control SEC(".maps");
 
 /* wire/reference.h: head, dictionary, words.  Written by capture.bpf.c (the collector writes
- * resync_asked and clears dictionary entries), read by the target. */
+ * resync_asked and clears dictionary entries), read by the target.  One entry, not used,
+ * where windows are raw. */
 struct references_map {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -44,7 +46,8 @@ struct references_map {
 extern struct references_map references SEC(".maps");
 
 /* wire/scratch.h.  capture.bpf.c's alone, for each slot under mt_reference.busy.  Not per
- * CPU: a uprobe program is preempted by others that would then write in it. */
+ * CPU: a uprobe program is preempted by others that would then write in it.  One entry, not
+ * used, where windows are raw. */
 struct scratches_map {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, MT_BPF_SLOTS);
@@ -71,7 +74,7 @@ extern struct owners_map owners SEC(".maps");
 /* wire/stack_record.h.  Written by capture.bpf.c, read by the collector. */
 struct stacks_map {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 16 * 1024 * 1024); /* a placeholder */
+	__uint(max_entries, 4 * 1024 * 1024); /* a placeholder */
 };
 extern struct stacks_map stacks SEC(".maps");
 
@@ -86,7 +89,7 @@ extern struct life_map life SEC(".maps");
  * forks of members; life.bpf.c removes.  Bounded by the processes that live at one time. */
 struct members_map {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 65536);
+	__uint(max_entries, 16384);
 	__type(key, __u32);
 	__type(value, __u32);
 };

@@ -2,7 +2,7 @@
 /*
  * budget.c - load the BPF object for one stack budget, and say what the verifier walked
  *
- * usage: budget OBJECT BUDGET_BYTES
+ * usage: budget OBJECT BUDGET_BYTES [raw]
  *
  * Prints a line for each program: its name, the instructions walked, and the deepest stack
  * frame of it and the functions that it calls.  Exits with 0, with 1 if the kernel refused
@@ -10,6 +10,7 @@
  * does not use it: the verifier's log is what is wanted here.
  */
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,15 +52,23 @@ static __u32 *find_knob(struct bpf_object *object, const char *knob)
 	return NULL;
 }
 
-static int size_maps(struct bpf_object *object, __u32 budget_bytes)
+static int size_maps(struct bpf_object *object, __u32 budget_bytes, bool raw)
 {
 	struct bpf_map *references = bpf_object__find_map_by_name(object, "references");
 	struct bpf_map *scratches = bpf_object__find_map_by_name(object, "scratches");
-	__u32 *knob = find_knob(object, "budget_bytes");
+	__u32 *knob = find_knob(object, "budget_bytes"), *raw_knob = find_knob(object, "raw");
+	int err;
 
-	if (!references || !scratches || !knob)
+	if (!references || !scratches || !knob || !raw_knob)
 		return -ENOENT;
 	*knob = budget_bytes;
+	*raw_knob = raw;
+	if (raw) {
+		err = bpf_map__set_max_entries(references, 1)
+			      ?: bpf_map__set_max_entries(scratches, 1);
+		if (err)
+			return err;
+	}
 	return bpf_map__set_value_size(references, MT_WORDS_OFFSET + budget_bytes)
 		       ?: bpf_map__set_value_size(scratches, (__u32)mt_scratch_bytes(budget_bytes));
 }
@@ -88,11 +97,13 @@ int main(int argc, char **argv)
 	struct bpf_object *object;
 	struct bpf_program *program;
 	int i = 0, err;
+	bool raw;
 
 	libbpf_set_print(NULL); /* the first line on stderr is to be ours */
-	object = argc == 3 ? bpf_object__open_file(argv[1], NULL) : NULL;
-	if (!object || size_maps(object, (__u32)strtoul(argv[2], NULL, 10))) {
-		fprintf(stderr, "usage: budget OBJECT BUDGET_BYTES\n");
+	raw = argc == 4 && !strcmp(argv[3], "raw");
+	object = argc == 3 + raw ? bpf_object__open_file(argv[1], NULL) : NULL;
+	if (!object || size_maps(object, (__u32)strtoul(argv[2], NULL, 10), raw)) {
+		fprintf(stderr, "usage: budget OBJECT BUDGET_BYTES [raw]\n");
 		return 1;
 	}
 	bpf_object__for_each_program (program, object) {

@@ -3,9 +3,10 @@
 /*
  * control.h - the words of a run that the target, BPF and the collector share
  *
- * One page (struct mt_control) for each run: in eBPF capture the value of the mmapable
- * BPF array "control", in inline capture a memfd.  The target maps it read-write, so
- * nothing in it is believed: the collector copies a word once, then checks it.
+ * A page (struct mt_control) for each run, and one of what BPF answers each slot's probes:
+ * in eBPF capture the value of the mmapable BPF array "control", in inline capture a memfd.
+ * The target maps it read-write, so nothing in it is believed: the collector copies a word
+ * once, then checks it.
  *
  * A run's threads are numbered by slot.  Slots come in chunks of MT_CHUNK_SLOTS; the
  * collector hands chunks to processes (wire/session.h), a process's threads claim slots
@@ -17,7 +18,7 @@
  */
 #include <linux/types.h>
 
-#define MT_WIRE_VERSION 1
+#define MT_WIRE_VERSION 2
 #define MT_CONTROL_MAGIC 0x6b636172746d656dULL /* "memtrack" */
 
 #define MT_PAGE_BYTES 4096
@@ -36,7 +37,17 @@
 #define MT_CAPTURE_EBPF 1
 #define MT_CAPTURE_INLINE 2
 
+/* What a run does not do: mt_control.flags. */
+#define MT_RUN_RAW 1	   /* stacks are not compressed: no references, no dictionaries */
+#define MT_RUN_NO_STACKS 2 /* no stack is captured */
+
 #define MT_LATCH_STACKS (~0ULL)
+
+/* What became of the probes of a slot.  Written by BPF, for the shim. */
+struct mt_answer {
+	__u32 status; /* of the last, MT_PROBE_* of wire/reference.h */
+	__u32 probes; /* counts them, whatever became of them */
+};
 
 struct mt_control {
 	/* Set by the collector before the first hand-shake, constant after that. */
@@ -45,7 +56,7 @@ struct mt_control {
 	__u32 capture; /* MT_CAPTURE_*, of the run */
 	__u64 cookie;  /* of the run; the last argument of every probe */
 	__u32 budget_bytes;
-	__u32 spare0;
+	__u32 flags; /* MT_RUN_* */
 
 	/* 1 while the run records.  Set and cleared by the collector only; a shim that
 	 * reads 0 does nothing. */
@@ -79,6 +90,8 @@ struct mt_control {
 	__u64 lost_members;	/* BPF: processes of the tree that the kernel did not note */
 
 	__u8 spare2[MT_PAGE_BYTES - 19 * 8];
+
+	struct mt_answer answers[MT_BPF_SLOTS];
 };
 
-_Static_assert(sizeof(struct mt_control) == MT_PAGE_BYTES, "struct mt_control changed size");
+_Static_assert(sizeof(struct mt_control) == 2 * MT_PAGE_BYTES, "struct mt_control changed size");

@@ -7,6 +7,9 @@
  *                             mt_digest_part(group digest, r))
  *   group digest = XXH64(the 512 bytes, words outside the range as zero, seed 0)
  *
+ * The digest of a raw window (MT_STACK_RAW) is the same of blocks instead of groups: 512
+ * bytes each, counted from the window's start, the last filled up with zeros.
+ *
  * The sum is kept up to date by difference, so that the cost follows the groups that
  * changed.  Sums wrap.  XXH64 is the algorithm of the xxHash specification,
  * https://github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md; the tests compare with

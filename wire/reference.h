@@ -8,10 +8,12 @@
  * collector), mapped PROT_READ by the target.  All other slots: a memfd; written by the
  * shim, mapped read-write.
  *
- *   [0, 4096)       struct mt_reference
- *   [4096, 12288)   dictionary: u64[MT_DICTIONARY]
- *   [12288, ...)    words: u64[budget_bytes / 8]
+ *   [0, 1536)      struct mt_reference
+ *   [1536, 9728)   dictionary: u64[MT_DICTIONARY], in sets of MT_DICTIONARY_WAYS
+ *   [9728, ...)    words: u64[budget_bytes / 8]
  *   then, in the memfd only: struct mt_scratch with its output, on a page of its own
+ *
+ * A run without compression (MT_RUN_RAW, wire/control.h) has none of it.
  *
  * Room for learned stacks, which do not exist yet, is a further area whose offset and stride
  * come in the hand-shake (struct mt_welcome), 0 for now.
@@ -47,11 +49,16 @@
 #define MT_GROUP_WORDS 64
 #define MT_GROUPS_MAX (MT_BUDGET_MAX_BYTES / MT_GROUP_BYTES)
 
-#define MT_DICTIONARY 1024 /* entries; digest mod this */
-#define MT_DICTIONARY_OFFSET MT_PAGE_BYTES
+/* A digest is in one of the entries of the set that it has by itself.  Sets, because stacks
+ * that come in turn must not push each other out of a single place. */
+#define MT_DICTIONARY 1024 /* entries */
+#define MT_DICTIONARY_WAYS 8
+#define MT_DICTIONARY_SETS (MT_DICTIONARY / MT_DICTIONARY_WAYS)
+#define MT_REFERENCE_BYTES 1536
+#define MT_DICTIONARY_OFFSET MT_REFERENCE_BYTES
 #define MT_WORDS_OFFSET (MT_DICTIONARY_OFFSET + MT_DICTIONARY * 8)
 
-/* What became of a slot's last probe: mt_reference.status. */
+/* What became of a slot's last probe: mt_answer.status. */
 #define MT_PROBE_NONE 0
 #define MT_PROBE_SENT 1	      /* a record is on the ring, the reference has moved */
 #define MT_PROBE_REGISTERED 2 /* the registration probe was seen */
@@ -70,22 +77,22 @@ struct mt_reference {
 	__u32 generation; /* claims of the slot */
 	__u32 owner_tid;  /* as the kernel counts, root PID namespace; 0 in a memfd */
 	__u32 owner_tgid;
-	__u32 status;	    /* MT_PROBE_* */
-	__u32 probes;	    /* counts probes, whatever became of them */
+	__u32 entry;	    /* of the dictionary, which has digest */
 	__u32 resync_asked; /* counted up by the collector: the next record is a key frame */
 	__u32 resync_done;  /* the count that was obeyed last */
 	__u32 busy;	    /* BPF: tid inside; moves by compare-and-swap */
-	__u32 spare0[7];
+	__u32 spare0[8];
 	__u16 range[MT_GROUPS_MAX]; /* MT_RANGE(lo, hi) of each group */
 	__u64 group_digest[MT_GROUPS_MAX];
-	__u8 spare1[MT_PAGE_BYTES - 104 - MT_GROUPS_MAX * 10];
+	__u8 spare1[MT_REFERENCE_BYTES - 104 - MT_GROUPS_MAX * 10];
 };
 
 #define MT_RANGE(lo, hi) ((__u16)((lo) | (hi) << 8))
 #define MT_RANGE_LO(range) ((__u8)(range))
 #define MT_RANGE_HI(range) ((range) >> 8)
 
-_Static_assert(sizeof(struct mt_reference) == MT_PAGE_BYTES, "struct mt_reference changed size");
+_Static_assert(sizeof(struct mt_reference) == MT_REFERENCE_BYTES,
+	       "struct mt_reference changed size");
 
 /*
  * The probe is a function of its own (preload/probe.S), alone in a section called "mt_probe"
@@ -97,8 +104,9 @@ _Static_assert(sizeof(struct mt_reference) == MT_PAGE_BYTES, "struct mt_referenc
  * Arguments, in registers that BPF reads:
  *
  *   rdi  slot | (u64)epoch << 32
- *   rsi  seq field of the reference as the shim read it before it compared; or
- *        MT_PROBE_REGISTER: the registration probe, the rest but the cookie is ignored
+ *   rsi  seq field of the reference as the shim read it before it compared; without
+ *        compression, the seq that the record is to have; or MT_PROBE_REGISTER: the
+ *        registration probe, the rest but the cookie is ignored
  *   rdx  groups of the reference whose words differ, bit r for group r below 64
  *   rcx  window start
  *   r8   window end

@@ -118,6 +118,9 @@ static inline __u64 mt_chunk_offset(__u64 chunk, __u64 ring_bytes)
  *                  interrupted one another may be interleaved.  A record whose pieces do
  *                  not all come was abandoned.
  *   LOSS           w[1]: events of this thread that could not be appended before this
+ *   BLOB           a record that lies in one piece in this cell's w[] and the cells behind
+ *                  it, which are appended with it; kind: MT_RECORD_*; word: its bytes, a
+ *                  multiple of 8; in mt_blob_cells() cells, the rest of the last unused
  */
 #define MT_CELL_ALLOC 1
 #define MT_CELL_FREE 2
@@ -127,6 +130,7 @@ static inline __u64 mt_chunk_offset(__u64 chunk, __u64 ring_bytes)
 #define MT_CELL_THREAD 6
 #define MT_CELL_PIECE 7
 #define MT_CELL_LOSS 8
+#define MT_CELL_BLOB 9
 
 #define MT_REALLOC_FREED 0x80 /* in REALLOC_END's kind */
 
@@ -139,17 +143,24 @@ static inline __u64 mt_chunk_offset(__u64 chunk, __u64 ring_bytes)
 #define MT_RECORD_NOTE 3   /* struct mt_note_record */
 #define MT_RECORD_MAX_BYTES (MT_BUDGET_MAX_BYTES + 4096)
 
+/* The cells of a blob, its first included. */
+static inline __u32 mt_blob_cells(__u32 bytes)
+{
+	return 1 + (bytes > MT_PIECE_BYTES ? (bytes - MT_PIECE_BYTES + 31) / 32 : 0);
+}
+
 /*
  * An event's stack: the half word of ALLOC and REALLOC_END.
  *   below MT_DICTIONARY   the window whose digest is in that entry of the slot's dictionary
  *                         once the records up to seq (the word) are applied
- *   MT_STACK_DETACHED | n the detached record whose seq field is n (mod 0x4000)
+ *   MT_STACK_ALONE | n    the RAW record whose seq field is n (mod 0x4000)
  *   MT_STACK_NONE | r     no stack; r: MT_NONE_*
  */
-#define MT_STACK_DETACHED 0x4000
+#define MT_STACK_ALONE 0x4000
 #define MT_STACK_NONE 0x8000
 #define MT_NONE_BOOTSTRAP 1 /* before the shim was ready */
 #define MT_NONE_LOST 2	    /* could not be captured; counted in mt_control.lost_stacks */
+#define MT_NONE_UNWANTED 3  /* MT_RUN_NO_STACKS */
 
 /* The modules of a process, sent before the first stack record that could need them. */
 struct mt_module_record {

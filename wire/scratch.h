@@ -7,9 +7,7 @@
  * capture: behind the words of the slot's reference, on pages of its own.  Written and
  * read by whoever encodes for the slot, one at a time; nothing in it outlives a capture.
  *
- * The record is complete where it lies: record, then its words.  Behind the most words
- * that a window can need there is room for one group more, because encoding writes a
- * group's 64 XOR words through a pointer that moves only past those that are not 0.
+ * The record is complete where it lies: head, then the groups that changed.
  */
 #include <linux/types.h>
 
@@ -20,38 +18,45 @@ struct mt_scratch {
 	/* A group as it was read from the stack.  Twice as long as a group: the BPF
 	 * verifier bounds the first word and the number of words apart. */
 	__u64 live[2 * MT_GROUP_WORDS];
-	/* The groups that the record changes in digest or range, and what these become. */
+	/* The groups that the record changes in words, digest or range, and what these become. */
 	__u64 touched[2];
 	__u64 group_digest[MT_GROUPS_MAX];
 	__u16 range[MT_GROUPS_MAX];
 	__u64 seq; /* the record's number; half of the reference's seq once that has moved */
 	__u64 sum;
-	__u64 keep;   /* ~0; key frame: 0, nothing of the reference stays */
-	__u64 n_out;  /* words behind the record's head */
-	__u64 cursor; /* commit's: words of them that are done */
+	__u64 keep;    /* ~0; key frame: 0, nothing of the reference stays */
+	__u64 mask[2]; /* the groups that are in the record */
+	__u64 end;     /* of the window */
+	__u64 n_out;  /* halves of words behind the record's head */
+	__u64 cursor; /* commit's: halves of them that are done */
 	__u32 resync; /* the resync_asked that the record obeys */
 	__u32 spare;
 	struct mt_stack_record record;
-	/* __u64 out[mt_scratch_out_words(budget) + MT_SCRATCH_SLACK_WORDS]; */
+	/* __u32 out[], from mt_stack_head_bytes() behind the record's begin on */
 };
 
-_Static_assert(sizeof(struct mt_scratch) == 2448, "struct mt_scratch changed size");
+_Static_assert(sizeof(struct mt_scratch) == 2456, "struct mt_scratch changed size");
 
-#define MT_SCRATCH_SLACK_WORDS (1 + MT_GROUP_WORDS)
+/* A group behind a record's head: two maps, and at most all of its words. */
+#define MT_ENCODED_MAPS 4
+#define MT_ENCODED_HALVES (MT_ENCODED_MAPS + 2 * MT_GROUP_WORDS)
 
-/* The most words behind a record's head: every word of a window, a bitmap for each group. */
-static inline __attribute__((always_inline)) __u64 mt_scratch_out_words(__u64 budget_bytes)
+/* The most halves of words behind a record's head. */
+static inline __attribute__((always_inline)) __u64 mt_scratch_out_halves(__u64 budget_bytes)
 {
-	return budget_bytes / 8 + budget_bytes / MT_GROUP_BYTES;
+	return budget_bytes / MT_GROUP_BYTES * MT_ENCODED_HALVES;
 }
 
+/* With room for one group more than a record can have, because encoding writes all of a
+ * group's halves through a pointer that moves only past those that are not 0. */
 static inline __attribute__((always_inline)) __u64 mt_scratch_bytes(__u64 budget_bytes)
 {
 	return sizeof(struct mt_scratch) +
-	       (mt_scratch_out_words(budget_bytes) + MT_SCRATCH_SLACK_WORDS) * 8;
+	       (mt_scratch_out_halves(budget_bytes) + MT_ENCODED_HALVES + 2) * 4;
 }
 
-static inline __attribute__((always_inline)) __u64 *mt_scratch_out(struct mt_scratch *scratch)
+static inline __attribute__((always_inline)) __u32 *mt_scratch_out(struct mt_scratch *scratch,
+								   __u64 budget_bytes)
 {
-	return (__u64 *)(scratch + 1);
+	return (__u32 *)((char *)&scratch->record + mt_stack_head_bytes(budget_bytes));
 }

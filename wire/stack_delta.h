@@ -8,10 +8,10 @@
  * brought up to date.  A capture is these steps, in this order:
  *
  *   mt_scratch_begin()         the record's head; a key frame or not
- *   mt_scratch_plan_group()    for each group of the reference: is it touched?
- *   mt_group_encode(), mt_group_hash(), mt_scratch_account()
+ *   mt_scratch_plan()          which groups of the reference are touched
+ *   mt_scratch_take_group(), mt_group_encode(), mt_group_hash(), mt_scratch_account()
  *                              for each touched group, its live words in scratch->live
- *   mt_scratch_finish()        the digest; the record is complete
+ *   mt_scratch_finish()        digest and place in the dictionary; the record is complete
  *   -- the record goes on the ring; if it does not, nothing has moved --
  *   mt_scratch_commit_group()  for each touched group, between
  *   mt_reference_move_begin()  and mt_reference_move_end()
@@ -19,6 +19,10 @@
  * bpf/capture.bpf.c walks them with one verifier-bounded call for a group;
  * wire/stack_encode.h is the walk for user space.  The decoder (collector/decode.c)
  * shares the ranges and the digest's mixing, not this walk, and hashes with libxxhash.
+ *
+ * The cost follows the touched groups, not the budget: a group whose words are as they were
+ * can have another range only at an end of the window, old or new, or where one of both has
+ * it and the other not.
  *
  * No branch depends on the stack's words: the BPF verifier walks each loop's body once
  * for each of the 64 words and no path more, on all kernels since 5.12.  MT_OPAQUE hides a
@@ -74,6 +78,30 @@ static inline __attribute__((always_inline)) __u32 mt_group_range(__u64 start, _
 	return MT_RANGE(lo, hi);
 }
 
+/* The bits [lo, hi) of a row of bits, those of them that lie in its word w. */
+static inline __attribute__((always_inline)) __u64 mt_bits_between(__u32 lo, __u32 hi, __u32 w)
+{
+	__u32 first = w * 64;
+
+	lo = lo > first ? lo - first : 0;
+	hi = hi > first ? hi - first : 0;
+	if (lo >= 64 || lo >= hi)
+		return 0;
+	return (hi >= 64 ? ~0ULL : (1ULL << (hi & 63)) - 1) & ~0ULL << lo;
+}
+
+/* The groups that the window [start, end) has, those of word w. */
+static inline __attribute__((always_inline)) __u64 mt_window_cover(__u64 start, __u64 end,
+								   __u32 groups, __u32 w)
+{
+	__u32 first = start / MT_GROUP_BYTES & (groups - 1);
+	__u32 past = first + (end - 1) / MT_GROUP_BYTES - start / MT_GROUP_BYTES + 1;
+
+	if (past <= groups)
+		return mt_bits_between(first, past, w);
+	return mt_bits_between(first, groups, w) | mt_bits_between(0, past - groups, w);
+}
+
 /*
  * Is [start, end) a window?  Aligned, not empty, within the budget from its first group
  * on, and below 2^56, the most user address bits that x86-64 and arm64 have.
@@ -109,58 +137,89 @@ static inline __attribute__((always_inline)) __u64 mt_group_hash(const __u64 *wo
 	return mt_xxh_finish_group(l1, l2, l3, l4);
 }
 
+/* The maps of an encoded group: as halves, because it may begin in the middle of a word. */
+static inline __attribute__((always_inline)) void mt_put_maps(__u32 *out, __u64 lows, __u64 highs)
+{
+	out[0] = lows;
+	out[1] = lows >> 32;
+	out[2] = highs;
+	out[3] = highs >> 32;
+}
+
+static inline __attribute__((always_inline)) __u64 mt_get_map(const __u32 *at)
+{
+	return at[0] | (__u64)at[1] << 32;
+}
+
+/* 1 for a value that is not 0, without a branch; x below 2^63. */
+static inline __attribute__((always_inline)) __u64 mt_is_set(__u64 x)
+{
+	x = 0 - x;
+	MT_OPAQUE(x);
+	x >>= 63;
+	MT_OPAQUE(x);
+	return x;
+}
+
 /*
  * XORs the words of live that bits names with those of kept (keep ~0) or with zero
- * (keep 0).  out[0] becomes the map of the words that differ, out[1] and on their XOR;
- * returns how many.  out has room for 65.  The words of live that bits does not name
- * become zero: live is then what mt_group_hash() takes.
+ * (keep 0), and puts down what is not 0 as wire/stack_record.h has it: out, with room for
+ * MT_ENCODED_HALVES, becomes two maps and the halves that they name.  Returns how many
+ * these are.  The words of live that bits does not name become zero: live is then what
+ * mt_group_hash() takes.
  */
 static inline __attribute__((always_inline)) __u64
-mt_group_encode(__u64 *live, const __u64 *kept, __u64 bits, __u64 keep, __u64 *out)
+mt_group_encode(__u64 *live, const __u64 *kept, __u64 bits, __u64 keep, __u32 *out)
 {
-	__u64 n = 0, bitmap = 0;
+	__u64 n = 0, lows = 0, highs = 0;
 	__u32 i;
 
 	MT_NO_UNROLL
 	for (i = 0; i < MT_GROUP_WORDS; i++) {
 		__u64 in = 0 - (bits >> i & 1);
-		__u64 word, x, differs;
+		__u64 word, x, set;
 
 		MT_OPAQUE(in);
 		word = live[i] & in;
 		live[i] = word;
 		x = word ^ (kept[i] & in & keep);
-		out[1 + (n & (MT_GROUP_WORDS - 1))] = x;
-		differs = 0 - x;
-		MT_OPAQUE(differs);
-		differs = (differs | x) >> 63;
-		MT_OPAQUE(differs);
-		n += differs;
-		bitmap |= differs << i;
-		MT_OPAQUE(bitmap);
+		out[MT_ENCODED_MAPS + (n & (2 * MT_GROUP_WORDS - 1))] = x;
+		set = mt_is_set((__u32)x);
+		n += set;
+		lows |= set << i;
+		MT_OPAQUE(lows);
+		out[MT_ENCODED_MAPS + (n & (2 * MT_GROUP_WORDS - 1))] = x >> 32;
+		set = mt_is_set(x >> 32);
+		n += set;
+		highs |= set << i;
+		MT_OPAQUE(highs);
 	}
-	out[0] = bitmap;
+	mt_put_maps(out, lows, highs);
 	return n;
 }
 
 /*
- * Brings kept up to date from what mt_group_encode() made; with keep 0 the words that
- * bitmap does not name become zero.  Returns how many words of xors were used, but reads
- * 64, whatever bitmap says.
+ * Brings kept up to date from what mt_group_encode() made; with keep 0 the words that the
+ * maps do not name become zero.  xors: the halves behind the maps.  Returns how many of them
+ * were used, but reads all that a group can have, whatever the maps say.
  */
-static inline __attribute__((always_inline)) __u64 mt_group_commit(__u64 *kept, __u64 bitmap,
-								   const __u64 *xors, __u64 keep)
+static inline __attribute__((always_inline)) __u64
+mt_group_commit(__u64 *kept, __u64 lows, __u64 highs, const __u32 *xors, __u64 keep)
 {
 	__u64 n = 0;
 	__u32 i;
 
 	MT_NO_UNROLL
 	for (i = 0; i < MT_GROUP_WORDS; i++) {
-		__u64 differs = bitmap >> i & 1;
+		__u64 low = lows >> i & 1, high = highs >> i & 1, x;
 
-		MT_OPAQUE(differs);
-		kept[i] = (kept[i] & keep) ^ (xors[n & (MT_GROUP_WORDS - 1)] & (0 - differs));
-		n += differs;
+		MT_OPAQUE(low);
+		MT_OPAQUE(high);
+		x = xors[n & (2 * MT_GROUP_WORDS - 1)] & (0 - low);
+		n += low;
+		x |= (xors[n & (2 * MT_GROUP_WORDS - 1)] & (0 - high)) << 32;
+		n += high;
+		kept[i] = (kept[i] & keep) ^ x;
 	}
 	return n;
 }
@@ -173,10 +232,11 @@ mt_reference_known(const struct mt_reference *reference)
 }
 
 /*
- * Begins a record of the window [start, end) against the reference.  The caller has
- * checked mt_window_valid(), and has set scratch->touched: all ones, or the groups of which
- * it knows that their words differ from those of this very reference.  An odd seq is a move that never ended (a signal handler
- * left it by longjmp): that reference is void, and its number is not used again.
+ * Begins a record of the window [start, end) against the reference.  The caller has checked
+ * mt_window_valid(), and has set scratch->touched: all ones, or the groups of which it knows
+ * that their words differ from those of this very reference.  An odd seq is a move that never
+ * ended (a signal handler left it by longjmp): that reference is void, and its number is not
+ * used again.
  */
 static inline __attribute__((always_inline)) void
 mt_scratch_begin(struct mt_scratch *scratch, const struct mt_reference *reference, __u32 slot,
@@ -190,46 +250,80 @@ mt_scratch_begin(struct mt_scratch *scratch, const struct mt_reference *referenc
 	scratch->seq = (seq + 1) / 2 + 1;
 	scratch->sum = reference->sum & keep;
 	scratch->keep = keep;
+	scratch->mask[0] = 0;
+	scratch->mask[1] = 0;
+	scratch->end = end;
 	scratch->n_out = 0;
 	scratch->cursor = 0;
 	scratch->resync = resync;
-	scratch->spare = 0;
 
-	record->kind = keep ? MT_STACK_DELTA : MT_STACK_KEY;
 	record->slot = slot;
-	record->generation = reference->generation;
+	record->kind = keep ? MT_STACK_DELTA : MT_STACK_KEY;
 	record->seq = scratch->seq;
-	record->time_ns = time_ns;
+	record->generation = reference->generation;
+	record->window_words = (end - start) / 8;
 	record->start = start;
-	record->end = end;
 	record->epoch = epoch;
-	record->spare = 0;
 	record->ref_digest = reference->digest & keep;
-	record->digest = 0;
-	record->mask[0] = 0;
-	record->mask[1] = 0;
+	record->time = time_ns >> MT_STACK_TIME_SHIFT;
+}
+
+/* The group of the address at is touched if its range moved. */
+static inline __attribute__((always_inline)) void
+mt_scratch_plan_edge(struct mt_scratch *scratch, const struct mt_reference *reference, __u64 at,
+		     __u32 groups)
+{
+	__u32 r = at / MT_GROUP_BYTES & (groups - 1) & (MT_GROUPS_MAX - 1);
+	__u32 range = mt_group_range(scratch->record.start, scratch->end, r, groups);
+
+	if (range != reference->range[r])
+		scratch->touched[r / 64] |= 1ULL << (r & 63);
+}
+
+/* Word w of touched: the groups that only one of both windows has; in a key frame all. */
+static inline __attribute__((always_inline)) void
+mt_scratch_plan_cover(struct mt_scratch *scratch, const struct mt_reference *reference,
+		      __u32 groups, __u32 w)
+{
+	__u64 touched = ~0ULL;
+
+	if (scratch->keep)
+		touched = scratch->touched[w] |
+			  (mt_window_cover(scratch->record.start, scratch->end, groups, w) ^
+			   mt_window_cover(reference->start, reference->end, groups, w));
+	scratch->touched[w] = touched & mt_bits_between(0, groups, w);
 }
 
 /*
- * Finds group r's range.  The group is touched if it was said to be, in a key frame, and
- * when its range moved.  r < groups <= MT_GROUPS_MAX.  Returns whether it is.
+ * Finds the groups that are touched: those that were said to be, those whose range moved,
+ * in a key frame all.
  */
-static inline __attribute__((always_inline)) int
-mt_scratch_plan_group(struct mt_scratch *scratch, const struct mt_reference *reference, __u32 r,
-		      __u32 groups)
+static inline __attribute__((always_inline)) void
+mt_scratch_plan(struct mt_scratch *scratch, const struct mt_reference *reference, __u32 groups)
 {
-	__u32 range = mt_group_range(scratch->record.start, scratch->record.end, r, groups);
-	__u64 bit = 1ULL << (r & 63);
+	mt_scratch_plan_cover(scratch, reference, groups, 0);
+	mt_scratch_plan_cover(scratch, reference, groups, 1);
+	if (!scratch->keep)
+		return;
+	mt_scratch_plan_edge(scratch, reference, scratch->record.start, groups);
+	mt_scratch_plan_edge(scratch, reference, scratch->end - 1, groups);
+	mt_scratch_plan_edge(scratch, reference, reference->start, groups);
+	mt_scratch_plan_edge(scratch, reference, reference->end - 1, groups);
+}
+
+/* Takes touched group r up; returns its range, 0: the window does not have it any more. */
+static inline __attribute__((always_inline)) __u32 mt_scratch_take_group(struct mt_scratch *scratch,
+									 __u32 r, __u32 groups)
+{
+	__u32 range = mt_group_range(scratch->record.start, scratch->end, r, groups);
 
 	scratch->range[r] = range;
-	if (!scratch->keep || range != reference->range[r])
-		scratch->touched[r / 64] |= bit;
-	return !!(scratch->touched[r / 64] & bit);
+	return range;
 }
 
 /*
- * Group r was encoded: n words differ, digest is its hash; or it is not in the window any
- * more, then both are 0.
+ * Group r was encoded: n halves of words differ, digest is its hash; or it is not in the
+ * window any more, then both are 0.
  */
 static inline __attribute__((always_inline)) void
 mt_scratch_account(struct mt_scratch *scratch, const struct mt_reference *reference, __u32 r,
@@ -241,18 +335,57 @@ mt_scratch_account(struct mt_scratch *scratch, const struct mt_reference *refere
 	scratch->sum += mt_group_part(scratch->range[r], digest, r) -
 			mt_group_part(old_range, reference->group_digest[r], r);
 	if (n) {
-		scratch->record.mask[r / 64] |= 1ULL << (r & 63);
-		scratch->n_out += 1 + n;
+		scratch->mask[r / 64] |= 1ULL << (r & 63);
+		scratch->n_out += MT_ENCODED_MAPS + n;
 	}
 }
 
-/* Completes the record: its length and digest. */
-static inline __attribute__((always_inline)) void mt_scratch_finish(struct mt_scratch *scratch)
+/* The first entry of the set that a digest can be in. */
+static inline __attribute__((always_inline)) __u32 mt_dictionary_set(__u64 digest)
+{
+	return (digest & (MT_DICTIONARY_SETS - 1)) * MT_DICTIONARY_WAYS;
+}
+
+/*
+ * The entry for a digest: the one that has it, or the first that is free, or another, which
+ * one by the luck of the record's number.
+ */
+static inline __attribute__((always_inline)) __u32 mt_dictionary_place(const __u64 *dictionary,
+								       __u64 digest, __u64 seq)
+{
+	__u32 set = mt_dictionary_set(digest), i;
+	__u64 way = seq & (MT_DICTIONARY_WAYS - 1);
+
+	MT_NO_UNROLL
+	for (i = MT_DICTIONARY_WAYS; i > 0; i--) {
+		__u64 has = *(const volatile __u64 *)&dictionary[set + i - 1],
+		      differs = has ^ digest;
+		__u64 other;
+
+		/* Neither free nor the digest: stay. */
+		other = mt_is_set(has >> 1 | (has & 1)) & mt_is_set(differs >> 1 | (differs & 1));
+		way = (way & (0 - other)) | ((i - 1) & (other - 1));
+	}
+	return set + (way & (MT_DICTIONARY_WAYS - 1));
+}
+
+/* Completes the record; returns its length in bytes. */
+static inline __attribute__((always_inline)) __u32
+mt_scratch_finish(struct mt_scratch *scratch, const __u64 *dictionary, __u64 budget_bytes)
 {
 	struct mt_stack_record *record = &scratch->record;
+	__u64 head_bytes = mt_stack_head_bytes(budget_bytes), mask1 = 0;
 
-	record->len = sizeof(*record) + scratch->n_out * 8;
-	record->digest = mt_digest_finish(record->start, record->end, record->epoch, scratch->sum);
+	record->digest = mt_digest_finish(record->start, scratch->end, record->epoch, scratch->sum);
+	record->entry = mt_dictionary_place(dictionary, record->digest, scratch->seq);
+	record->len_words = (head_bytes + scratch->n_out * 4 + 7) / 8;
+	record->mask[0] = scratch->mask[0];
+	if (head_bytes == sizeof(*record)) {
+		mask1 = scratch->mask[1];
+		record->mask[1] = mask1;
+	}
+	record->check = mt_stack_check(record, mask1);
+	return record->len_words * 8;
 }
 
 /*
@@ -261,17 +394,21 @@ static inline __attribute__((always_inline)) void mt_scratch_finish(struct mt_sc
  */
 static inline __attribute__((always_inline)) void
 mt_scratch_commit_group(struct mt_scratch *scratch, struct mt_reference *reference, __u64 *kept,
-			const __u64 *out, __u32 r)
+			const __u32 *out, __u32 r)
 {
-	__u64 in_record = scratch->record.mask[r / 64] >> (r & 63) & 1;
-	__u64 n;
+	__u64 in_record = scratch->mask[r / 64] >> (r & 63) & 1;
+	__u64 lows = 0, highs = 0;
 
 	reference->range[r] = scratch->range[r];
 	reference->group_digest[r] = scratch->group_digest[r];
 	if (!in_record && scratch->keep)
 		return;
-	n = mt_group_commit(kept, in_record ? out[0] : 0, out + 1, scratch->keep);
-	scratch->cursor += in_record + n;
+	if (in_record) {
+		lows = mt_get_map(out);
+		highs = mt_get_map(out + 2);
+	}
+	scratch->cursor += in_record * MT_ENCODED_MAPS +
+			   mt_group_commit(kept, lows, highs, out + MT_ENCODED_MAPS, scratch->keep);
 }
 
 static inline __attribute__((always_inline)) void
@@ -288,9 +425,10 @@ mt_reference_move_end(struct mt_reference *reference, const struct mt_scratch *s
 	const struct mt_stack_record *record = &scratch->record;
 
 	reference->digest = record->digest;
+	reference->entry = record->entry;
 	reference->sum = scratch->sum;
 	reference->start = record->start;
-	reference->end = record->end;
+	reference->end = scratch->end;
 	reference->epoch = record->epoch;
 	reference->resync_done = scratch->resync;
 	MT_COMPILER_BARRIER();

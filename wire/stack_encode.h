@@ -16,15 +16,20 @@
  *   Bounds:    no allocation, system call or call; frames of a few words.  Compile with
  *              -fno-tree-loop-distribute-patterns where memset() must not be called.
  *
- * How the shim uses it, with seq read before anything else:
+ * How the shim uses it, with seq read before anything else.  eBPF: the window's digest first,
  *
  *   digest = mt_digest_window(..., mask);
- *   if (mt_dictionary_has(dictionary, digest) and seq, resync_asked have not moved)
- *           the event names digest % MT_DICTIONARY: nothing to send
- *   else, eBPF: the probe, with seq and mask
- *   else, inline: mt_encode_window(..., seq, mask); the record goes on the ring;
- *           then mt_commit_window().  The window's digest is scratch->record.digest: the
- *           words were read again, and other threads may have written them.
+ *   entry = mt_dictionary_find(dictionary, digest)
+ *   if (there is one and seq, resync_asked have not moved)
+ *           the event names entry: nothing to send
+ *   else the probe, with seq and mask.
+ *
+ * Inline, where a scratch is at hand: the record first, in one pass over the words,
+ *
+ *   mt_encode_window(...)
+ *   entry = mt_dictionary_find(dictionary, scratch->record.digest)
+ *   if (there is one and resync_asked has not moved) as above
+ *   else the record goes on the ring; then mt_commit_window().
  */
 #include <linux/types.h>
 
@@ -34,10 +39,16 @@
 #include "wire/stack_delta.h"
 
 /*
- * Compares groups (1 to 64) that lie one after the other: bit i of the result is set when
- * the i-th group of live differs from the i-th of kept.
+ * How words are compared, by what the machine has.  The stack may be written meanwhile: what
+ * counts is what is copied later.
  */
-typedef __u64 (*mt_groups_differ_fn)(const __u64 *live, const __u64 *kept, __u64 groups);
+struct mt_compare {
+	/* Groups (1 to 64) that lie one after the other: bit i of the result is set when
+	 * the i-th group of live differs from the i-th of kept. */
+	__u64 (*groups)(const __u64 *live, const __u64 *kept, __u64 groups);
+	/* Words of a group: bit i is set when the i-th of one differs from that of other. */
+	__u64 (*words)(const __u64 *one, const __u64 *other);
+};
 
 /* A word of the stack, whatever type it has for whom it belongs to. */
 typedef __u64 __attribute__((may_alias)) mt_any_word;
@@ -47,7 +58,7 @@ static inline __u64 mt_live_word(const __u64 *at)
 	return *(const volatile mt_any_word *)at;
 }
 
-/* The portable mt_groups_differ_fn. */
+/* mt_compare.groups, anywhere. */
 static inline __u64 mt_groups_differ(const __u64 *live, const __u64 *kept, __u64 groups)
 {
 	__u64 result = 0, g, i;
@@ -61,6 +72,17 @@ static inline __u64 mt_groups_differ(const __u64 *live, const __u64 *kept, __u64
 		live += MT_GROUP_WORDS;
 		kept += MT_GROUP_WORDS;
 	}
+	return result;
+}
+
+/* mt_compare.words, anywhere. */
+static inline __u64 mt_words_of_group_differ(const __u64 *one, const __u64 *other)
+{
+	__u64 result = 0;
+	__u32 i;
+
+	for (i = 0; i < MT_GROUP_WORDS; i++)
+		result |= (__u64)(one[i] != other[i]) << i;
 	return result;
 }
 
@@ -97,7 +119,7 @@ static inline __u64 mt_live_hash(const __u64 *live, __u32 range)
  */
 static inline void mt_compare_window(const struct mt_reference *reference, const __u64 *words,
 				     __u64 start, __u64 end, __u64 shift, __u64 budget_bytes,
-				     mt_groups_differ_fn differ, __u64 mask[2])
+				     const struct mt_compare *compare, __u64 mask[2])
 {
 	__u32 groups = budget_bytes / MT_GROUP_BYTES;
 	__u64 at = start & ~(__u64)(MT_GROUP_BYTES - 1);
@@ -120,7 +142,7 @@ static inline void mt_compare_window(const struct mt_reference *reference, const
 		if (!known)
 			differs = ~0ULL >> (64 - run);
 		else if (range == MT_RANGE_FULL)
-			differs = differ(live, kept, run);
+			differs = compare->groups(live, kept, run);
 		else
 			differs = mt_words_differ(live, kept, range);
 		mask[r / 64] |= differs << (r & 63);
@@ -130,99 +152,195 @@ static inline void mt_compare_window(const struct mt_reference *reference, const
 
 /*
  * The digest that the window has, computed from the reference's by difference, and the
- * mask for the probe or for mt_encode_window().
+ * mask for the probe.
  *
  * A group whose range moved is hashed anew although its words are the reference's; mask
  * does not name it: the encoder finds ranges that moved on its own.
  */
 static inline __u64 mt_digest_window(const struct mt_reference *reference, const __u64 *words,
 				     __u64 start, __u64 end, __u64 shift, __u32 epoch,
-				     __u64 budget_bytes, mt_groups_differ_fn differ, __u64 mask[2])
+				     __u64 budget_bytes, const struct mt_compare *compare,
+				     __u64 mask[2])
 {
-	__u32 groups = budget_bytes / MT_GROUP_BYTES, r;
-	__u64 base = start & ~(__u64)(MT_GROUP_BYTES - 1), at;
+	__u32 groups = budget_bytes / MT_GROUP_BYTES, w;
 	int known = mt_reference_known(reference);
-	__u64 sum = known ? reference->sum : 0;
+	__u64 old_start = reference->start, old_end = reference->end;
+	__u64 sum = known ? reference->sum : 0,
+	      edges[4] = { start, end - 1, old_start, old_end - 1 };
+	__u64 touched[2];
 
-	mt_compare_window(reference, words, start, end, shift, budget_bytes, differ, mask);
-	for (at = base; at < base + budget_bytes; at += MT_GROUP_BYTES) {
-		__u32 range = 0, old_range;
+	mt_compare_window(reference, words, start, end, shift, budget_bytes, compare, mask);
+	for (w = 0; w < 2; w++)
+		touched[w] = mask[w] |
+			     (known ? mt_window_cover(start, end, groups, w) ^
+					      mt_window_cover(old_start, old_end, groups, w)
+				    : 0);
+	for (w = 0; known && w < 4; w++) {
+		__u32 r = edges[w] / MT_GROUP_BYTES & (groups - 1);
 
-		r = at / MT_GROUP_BYTES & (groups - 1);
-		if (at < end)
-			range = at >= start && end - at >= MT_GROUP_BYTES
-					? MT_RANGE_FULL
-					: mt_group_range(start, end, r, groups);
-		old_range = known ? reference->range[r] : 0;
-		if (range == old_range && !(mask[r / 64] >> (r & 63) & 1))
-			continue;
-		sum -= mt_group_part(old_range, reference->group_digest[r], r);
-		if (range)
-			sum += mt_digest_part(mt_live_hash((const __u64 *)(at + shift), range), r);
+		if (mt_group_range(start, end, r, groups) != reference->range[r])
+			touched[r / 64] |= 1ULL << (r & 63);
 	}
+	for (w = 0; w < 2; w++)
+		for (; touched[w]; touched[w] &= touched[w] - 1) {
+			__u32 r = w * 64 + __builtin_ctzll(touched[w]);
+			__u32 range = mt_group_range(start, end, r, groups);
+
+			if (known)
+				sum -= mt_group_part(reference->range[r],
+						     reference->group_digest[r], r);
+			if (range)
+				sum += mt_digest_part(
+					mt_live_hash(
+						(const __u64 *)(mt_group_address(start, r, groups) +
+								shift),
+						range),
+					r);
+		}
 	return mt_digest_finish(start, end, epoch, sum);
 }
 
-/* Is the window with this digest one that was emitted? */
-static inline int mt_dictionary_has(const __u64 *dictionary, __u64 digest)
+/* The entry that has the digest, or -1. */
+static inline int mt_dictionary_find(const __u64 *dictionary, __u64 digest)
 {
-	return *(const volatile __u64 *)&dictionary[digest % MT_DICTIONARY] == digest;
+	__u32 set = mt_dictionary_set(digest), i;
+
+	for (i = set; i < set + MT_DICTIONARY_WAYS; i++)
+		if (*(const volatile __u64 *)&dictionary[i] == digest)
+			return i;
+	return -1;
+}
+
+/* mt_group_encode() of a full group that is known to differ in the words of map only. */
+static inline __u64 mt_group_encode_words(const __u64 *live, const __u64 *kept, __u64 map,
+					  __u64 keep, __u32 *out)
+{
+	__u64 lows = 0, highs = 0;
+	__u32 *at = out + MT_ENCODED_MAPS;
+
+	for (; map; map &= map - 1) {
+		__u32 i = __builtin_ctzll(map);
+		__u64 x = live[i] ^ (kept[i] & keep), low = !!(__u32)x, high = !!(x >> 32);
+
+		*at = x;
+		at += low;
+		lows |= low << i;
+		*at = x >> 32;
+		at += high;
+		highs |= high << i;
+	}
+	mt_put_maps(out, lows, highs);
+	return at - out - MT_ENCODED_MAPS;
+}
+
+/* Copies the words of a group that its range names to live, the others become zero. */
+static inline void mt_copy_group(__u64 *live, const __u64 *from, __u32 range)
+{
+	__u32 i;
+
+	for (i = 0; i < MT_RANGE_LO(range); i++)
+		live[i] = 0;
+	for (; i < MT_RANGE_HI(range); i++)
+		live[i] = mt_live_word(from + i);
+	for (; i < MT_GROUP_WORDS; i++)
+		live[i] = 0;
+}
+
+/* Encodes touched group r. */
+static inline void mt_encode_group(const struct mt_reference *reference, const __u64 *words,
+				   struct mt_scratch *scratch, __u32 r, __u64 shift,
+				   __u64 budget_bytes, const struct mt_compare *compare)
+{
+	__u32 groups = budget_bytes / MT_GROUP_BYTES,
+	      range = mt_scratch_take_group(scratch, r, groups);
+	__u64 at = mt_group_address(scratch->record.start, r, groups) + shift, map;
+	__u32 *out = mt_scratch_out(scratch, budget_bytes) + scratch->n_out;
+	const __u64 *kept = words + r * MT_GROUP_WORDS;
+
+	if (!range) {
+		mt_scratch_account(scratch, reference, r, 0, 0);
+		return;
+	}
+	mt_copy_group(scratch->live, (const __u64 *)at, range);
+	map = scratch->keep ? compare->words(scratch->live, kept) & mt_range_bits(range) : ~0ULL;
+	mt_scratch_account(scratch, reference, r,
+			   mt_group_encode_words(scratch->live, kept, map, scratch->keep, out),
+			   mt_group_hash(scratch->live));
 }
 
 /*
  * Encodes the window into the scratch; returns the length in bytes of the record, which is
- * at &scratch->record.  seq, mask: as read and computed before; where the reference has
- * another seq by now, all groups are encoded.  Nothing but the scratch moves.
+ * at &scratch->record.  seq: as it was before anything was read; where the reference has
+ * another by now, all groups are encoded.  Nothing but the scratch moves.
  */
-static inline __u32 mt_encode_window(const struct mt_reference *reference, const __u64 *words,
-				     struct mt_scratch *scratch, __u32 slot, __u64 seq, __u64 start,
-				     __u64 end, __u64 shift, __u32 epoch, const __u64 mask[2],
-				     __u64 budget_bytes, __u64 time_ns)
+static inline __u32 mt_encode_window(const struct mt_reference *reference, const __u64 *dictionary,
+				     const __u64 *words, struct mt_scratch *scratch, __u32 slot,
+				     __u64 seq, __u64 start, __u64 end, __u64 shift, __u32 epoch,
+				     const __u64 mask[2], __u64 budget_bytes,
+				     const struct mt_compare *compare, __u64 time_ns)
 {
-	__u32 groups = budget_bytes / MT_GROUP_BYTES, r, i;
-	__u64 all = seq != reference->seq ? ~0ULL : 0;
+	__u64 all = seq != reference->seq ? ~0ULL : 0, touched;
+	__u32 groups = budget_bytes / MT_GROUP_BYTES, w;
 
 	scratch->touched[0] = mask[0] | all;
 	scratch->touched[1] = mask[1] | all;
 	mt_scratch_begin(scratch, reference, slot, start, end, epoch, time_ns);
-	for (r = 0; r < groups; r++) {
-		__u64 *out = mt_scratch_out(scratch) + scratch->n_out;
-		const __u64 *live;
-		__u64 n, bits;
-		__u32 range;
+	mt_scratch_plan(scratch, reference, groups);
+	for (w = 0; w < 2; w++)
+		for (touched = scratch->touched[w]; touched; touched &= touched - 1)
+			mt_encode_group(reference, words, scratch,
+					w * 64 + __builtin_ctzll(touched), shift, budget_bytes,
+					compare);
+	return mt_scratch_finish(scratch, dictionary, budget_bytes);
+}
 
-		if (!mt_scratch_plan_group(scratch, reference, r, groups))
-			continue;
-		range = scratch->range[r];
-		if (!range) {
-			mt_scratch_account(scratch, reference, r, 0, 0);
-			continue;
-		}
-		live = (const __u64 *)(mt_group_address(start, r, groups) + shift);
-		for (i = MT_RANGE_LO(range); i < MT_RANGE_HI(range); i++)
-			scratch->live[i] = mt_live_word(live + i);
-		bits = mt_range_bits(range);
-		n = mt_group_encode(scratch->live, words + r * MT_GROUP_WORDS, bits, scratch->keep,
-				    out);
-		mt_scratch_account(scratch, reference, r, n, mt_group_hash(scratch->live));
+/* mt_scratch_commit_group() by the words that moved. */
+static inline void mt_commit_group(struct mt_scratch *scratch, struct mt_reference *reference,
+				   __u64 *kept, const __u32 *out, __u32 r)
+{
+	__u64 in_record = scratch->mask[r / 64] >> (r & 63) & 1, lows = 0, highs = 0, map;
+	const __u32 *at = out;
+	__u32 i;
+
+	reference->range[r] = scratch->range[r];
+	reference->group_digest[r] = scratch->group_digest[r];
+	if (!scratch->keep)
+		for (i = 0; i < MT_GROUP_WORDS; i++)
+			kept[i] = 0;
+	if (!in_record)
+		return;
+	lows = mt_get_map(out);
+	highs = mt_get_map(out + 2);
+	at += MT_ENCODED_MAPS;
+	for (map = lows | highs; map; map &= map - 1) {
+		__u64 x = 0;
+
+		i = __builtin_ctzll(map);
+		if (lows >> i & 1)
+			x = *at++;
+		if (highs >> i & 1)
+			x |= (__u64)*at++ << 32;
+		kept[i] ^= x;
 	}
-	mt_scratch_finish(scratch);
-	return scratch->record.len;
+	scratch->cursor += at - out;
 }
 
 /* The record is on the ring: moves the reference, and enters its digest in the dictionary. */
 static inline void mt_commit_window(struct mt_reference *reference, __u64 *dictionary, __u64 *words,
 				    struct mt_scratch *scratch, __u64 budget_bytes)
 {
-	__u32 groups = budget_bytes / MT_GROUP_BYTES, r;
+	const __u32 *out = mt_scratch_out(scratch, budget_bytes);
+	__u64 touched;
+	__u32 w, r;
 
 	mt_reference_move_begin(reference, scratch);
-	for (r = 0; r < groups; r++)
-		if (scratch->touched[r / 64] >> (r & 63) & 1)
-			mt_scratch_commit_group(scratch, reference, words + r * MT_GROUP_WORDS,
-						mt_scratch_out(scratch) + scratch->cursor, r);
-	*(volatile __u64 *)&dictionary[scratch->record.digest % MT_DICTIONARY] = scratch->record
-											 .digest;
+	for (w = 0; w < 2; w++)
+		for (touched = scratch->touched[w]; touched; touched &= touched - 1) {
+			r = w * 64 + __builtin_ctzll(touched);
+			mt_commit_group(scratch, reference, words + r * MT_GROUP_WORDS,
+					out + scratch->cursor, r);
+		}
+	*(volatile __u64 *)&dictionary[scratch->record.entry] = scratch->record.digest;
 	mt_reference_move_end(reference, scratch);
 }
 

@@ -4,46 +4,95 @@
  * stack_record.h - an emitted window
  *
  * Written by:  bpf/capture.bpf.c, one to a record of the BPF ring "stacks";
- *              preload/capture.c, in MT_RECORD_STACK pieces of the thread's own ring
+ *              preload/capture.c, in a MT_RECORD_STACK blob or pieces of the thread's ring
  * Read by:     collector/decode.c
  *
- * The head is followed, for each bit r of mask in rising order, by a 64-bit map of the
- * words of group r that differ, and by their XOR with the reference, lowest word first.
- * (MT_STACK_RAW: by the words of the window, start to end.)
+ *   DELTA  against the reference that ref_digest names; becomes the reference
+ *   KEY    against zero; ref_digest is 0; becomes the reference, whose words outside the
+ *          window's ranges become zero
+ *   RAW    the window itself; never becomes a reference, and is in no dictionary: a capture
+ *          that interrupts a capture, and all of a run without compression.  seq is a number
+ *          of its own that events name (MT_STACK_ALONE); mask is 0, and the digest is
+ *          that of raw windows (wire/digest.h)
  *
- *   DELTA     against the reference that ref_digest names; becomes the reference
- *   KEY       against zero; ref_digest is 0; becomes the reference, whose words outside
- *             the window's ranges become zero
- *   DETACHED  against zero, never becomes a reference; seq is a number of its own that
- *             events name (MT_STACK_DETACHED); its digest, known last, is in the last 8
- *             bytes of the record, head.digest is 0, and mask has a bit for every group
- *             that the window has
- *   RAW       the window itself; becomes the reference's digest and is in the dictionary,
- *             but moves no words
+ * DELTA and KEY: the head, which mask[1] is a part of where budgets are above 32 KiB, is
+ * followed, for each bit r of mask in rising order, by what differs in group r, in halves of
+ * words (32 bits): two maps of 64 bits, low halves first, each as two halves with the lower
+ * words first; then the XOR with the reference of each half that the maps name, in the order
+ * of words, a word's low half before its high one.  A half that is left over at the
+ * record's end means nothing.
+ *
+ * RAW: the head is followed by the window's words, start to end, and the digest, which its
+ * writer may know last: head.digest is 0.
+ *
+ * check is over the head's other words, so that a damaged head is never believed: slot and
+ * seq say which reference is meant.
  */
 #include <linux/types.h>
 
+#include "wire/control.h"
+
 #define MT_STACK_DELTA 1
 #define MT_STACK_KEY 2
-#define MT_STACK_KIND_DETACHED 3
-#define MT_STACK_RAW 4
+#define MT_STACK_RAW 3
 
 struct mt_stack_record {
-	__u32 len; /* of the record in bytes; a multiple of 8 */
-	__u16 kind;
+	__u16 len_words; /* of the record, in 8 bytes */
 	__u16 slot;
-	__u32 generation;
+	__u16 entry; /* of the slot's dictionary, which has the digest from here on */
+	__u16 kind;
 	__u32 seq; /* reference.seq / 2 once this record has moved it */
-	__u64 time_ns;
+	__u16 generation;
+	__u16 window_words; /* end - start, in 8 bytes */
 	__u64 start;
-	__u64 end;
 	__u32 epoch;
-	__u32 spare;
-	__u64 ref_digest;
-	__u64 digest; /* never 0, but for DETACHED */
+	__u32 ref_digest; /* its low half */
+	__u64 digest;	  /* never 0, but for RAW */
+	__u32 time;	  /* CLOCK_MONOTONIC ns / 2^MT_STACK_TIME_SHIFT, rounded down */
+	__u32 check;
 	__u64 mask[2];
 };
 
-_Static_assert(sizeof(struct mt_stack_record) == 80, "struct mt_stack_record changed size");
+#define MT_STACK_TIME_SHIFT 16
 
-#define MT_STACK_RECORD_MAX_BYTES(budget) (80 + (budget) + (budget) / 512 * 8 + 8)
+_Static_assert(sizeof(struct mt_stack_record) == 64, "struct mt_stack_record changed size");
+
+/* The head's length: mask[1] is there only if the budget has groups for it. */
+static inline __attribute__((always_inline)) __u64 mt_stack_head_bytes(__u64 budget_bytes)
+{
+	return sizeof(struct mt_stack_record) - (budget_bytes > 32 * 1024 ? 0 : 8);
+}
+
+/* The most bytes that a record has: every word of a window differs, in both halves. */
+static inline __attribute__((always_inline)) __u64 mt_stack_record_max_bytes(__u64 budget_bytes)
+{
+	return sizeof(struct mt_stack_record) + budget_bytes + budget_bytes / 512 * 16 + 8;
+}
+
+static inline __attribute__((always_inline)) __u64
+mt_stack_end(const struct mt_stack_record *record)
+{
+	return record->start + (__u64)record->window_words * 8;
+}
+
+static inline __attribute__((always_inline)) __u64 mt_stack_mix(__u64 h, __u64 word)
+{
+	h = (h ^ word) * 0x9E3779B185EBCA87ULL;
+	return h ^ h >> 32;
+}
+
+/* What check has to be; mask1: 0 where the head does not have it. */
+static inline __attribute__((always_inline)) __u32
+mt_stack_check(const struct mt_stack_record *record, __u64 mask1)
+{
+	const __u64 *w = (const __u64 *)record;
+	__u64 h = mt_stack_mix(0, w[0]);
+
+	h = mt_stack_mix(h, w[1]);
+	h = mt_stack_mix(h, w[2]);
+	h = mt_stack_mix(h, w[3]);
+	h = mt_stack_mix(h, w[4]);
+	h = mt_stack_mix(h, record->time);
+	h = mt_stack_mix(h, record->mask[0]);
+	return mt_stack_mix(h, mask1);
+}
