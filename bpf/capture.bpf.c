@@ -126,28 +126,29 @@ __noinline int claim_slot(__u32 slot)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct slot_owner *owner = bpf_map_lookup_elem(&owners, &slot);
+	struct mt_control *shared = control_page();
+	struct mt_answer *answer;
 
-	if (!owner)
+	if (!owner || !shared)
 		return MT_PROBE_REFUSED;
+	answer = &shared->answers[slot & (MT_BPF_SLOTS - 1)];
 	owner->start_time_ns = task->start_time;
 	owner->tid = task->pid;
 	owner->tgid = task->tgid;
+	answer->owner_tid = task->pid;
+	answer->owner_tgid = task->tgid;
 	return MT_PROBE_REGISTERED;
 }
 
 /* What the slot knew is another's. */
 __noinline int claim_reference(__u32 slot)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
 	struct mt_reference *reference = bpf_map_lookup_elem(&references, &slot);
 	__u64 *entry;
 	__u32 i;
 
 	if (!reference)
 		return MT_PROBE_REFUSED;
-	reference->owner_tid = task->pid;
-	reference->owner_tgid = task->tgid;
-
 	entry = (__u64 *)((char *)reference + MT_DICTIONARY_OFFSET);
 	MT_NO_UNROLL
 	for (i = 0; i < MT_DICTIONARY; i += 8) {
@@ -516,9 +517,10 @@ __noinline int capture_raw(__u64 slot_epoch, __u64 seq, __u64 start, __u64 end)
 }
 
 /* Counts what is no success, and tells the shim what became of its probe. */
-__noinline int answer(__u32 slot, int status)
+__noinline int answer_probe(__u32 slot, int status)
 {
 	struct mt_control *shared = control_page();
+	struct mt_answer *answer;
 
 	if (!shared)
 		return 0;
@@ -532,8 +534,9 @@ __noinline int answer(__u32 slot, int status)
 		__sync_fetch_and_add(&shared->faulted_probes, 1);
 	if (slot >= MT_BPF_SLOTS)
 		return 0;
-	shared->answers[slot].status = status;
-	__sync_fetch_and_add(&shared->answers[slot].probes, 1);
+	answer = &shared->answers[slot & (MT_BPF_SLOTS - 1)];
+	answer->status = status;
+	__sync_fetch_and_add(&answer->probes, 1);
 	return 0;
 }
 
@@ -548,7 +551,7 @@ int capture(struct pt_regs *regs)
 
 	/* Who does not know the cookie is not of this run: nothing of it is touched. */
 	if (slot >= MT_BPF_SLOTS || PROBE_COOKIE(regs) != cookie) {
-		answer(MT_BPF_SLOTS, status);
+		answer_probe(MT_BPF_SLOTS, status);
 		return 0;
 	}
 	if (raw) {
@@ -557,7 +560,7 @@ int capture(struct pt_regs *regs)
 		else if (!refuses(slot, PT_REGS_PARM4(regs), PT_REGS_PARM5(regs)))
 			status = capture_raw(PT_REGS_PARM1(regs), PT_REGS_PARM2(regs),
 					     PT_REGS_PARM4(regs), PT_REGS_PARM5(regs));
-		answer(slot, status);
+		answer_probe(slot, status);
 		return 0;
 	}
 	reference = bpf_map_lookup_elem(&references, &slot);
@@ -565,7 +568,7 @@ int capture(struct pt_regs *regs)
 	if (!reference || !scratch)
 		return 0;
 	if (__sync_val_compare_and_swap(&reference->busy, 0, tid)) {
-		answer(slot, MT_PROBE_BUSY);
+		answer_probe(slot, MT_PROBE_BUSY);
 		return 0;
 	}
 	if (claims) {
@@ -578,7 +581,7 @@ int capture(struct pt_regs *regs)
 		status = capture_window(PT_REGS_PARM1(regs), PT_REGS_PARM2(regs),
 					PT_REGS_PARM4(regs), PT_REGS_PARM5(regs));
 	}
-	answer(slot, status);
+	answer_probe(slot, status);
 	/* A compare-and-swap, for its barrier. */
 	__sync_val_compare_and_swap(&reference->busy, tid, 0);
 	return 0;

@@ -3,7 +3,9 @@
  * memtrack_collector.c - the process that records a run; started by memtrack-run
  *
  *   memtrack-collector --channel=FD --output=FD --directory=PATH --shim=PATH
- *                      --stack-size=SIZE --capture=auto|ebpf|inline -- COMMAND ARGS...
+ *                      --stack-size=SIZE --capture=auto|ebpf|inline
+ *                      [--raw-stacks] [--no-stacks] [--inject-faults=SPEC]
+ *                      -- COMMAND ARGS...
  *
  * It is told of the command over the channel (collector/channel.h) and tells memtrack-run
  * what to print; it prints nothing itself but what is wrong before there is a channel.
@@ -52,6 +54,8 @@ struct options {
 	const char *directory;
 	const char *shim; /* path of the copy that this run preloads */
 	uint64_t stack_bytes;
+	uint32_t run_flags; /* MT_RUN_* */
+	const char *faults; /* collector/faults.h */
 	enum capture_choice capture;
 	char **command;
 };
@@ -115,6 +119,9 @@ static int parse_options(int argc, char **argv, struct options *o)
 		{ "shim", required_argument, NULL, 's' },
 		{ "stack-size", required_argument, NULL, 'S' },
 		{ "capture", required_argument, NULL, 'C' },
+		{ "raw-stacks", no_argument, NULL, 'r' },
+		{ "no-stacks", no_argument, NULL, 'n' },
+		{ "inject-faults", required_argument, NULL, 'f' },
 		{ NULL, 0, NULL, 0 },
 	};
 	int opt;
@@ -142,6 +149,15 @@ static int parse_options(int argc, char **argv, struct options *o)
 		case 'C':
 			if (parse_capture(optarg, &o->capture) < 0)
 				return -EINVAL;
+			break;
+		case 'r':
+			o->run_flags |= MT_RUN_RAW;
+			break;
+		case 'n':
+			o->run_flags |= MT_RUN_NO_STACKS;
+			break;
+		case 'f':
+			o->faults = optarg;
 			break;
 		default:
 			return -EINVAL;
@@ -173,6 +189,7 @@ static int open_probes(struct collector *c, char *why, size_t room)
 {
 	struct mt_probes_config config = {
 		.budget_bytes = (uint32_t)c->options.stack_bytes,
+		.raw = c->options.run_flags & MT_RUN_RAW,
 		.cookie = c->cookie,
 	};
 	const char *verb = "load the BPF programs";
@@ -213,6 +230,7 @@ static int open_segments(struct collector *c)
 	struct mt_segments_config config = {
 		.budget_bytes = (uint32_t)c->options.stack_bytes,
 		.ring_bytes = MT_RING_BYTES,
+		.flags = c->options.run_flags,
 		.cookie = c->cookie,
 		.control_fd = -1,
 		.bpf_references_fd = -1,

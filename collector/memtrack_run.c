@@ -39,6 +39,9 @@ enum {
 	STATUS_NOT_FOUND = 127
 };
 
+/* Arguments of the collector before the command. */
+#define FIXED_MAX 16
+
 /* Lines that are kept until the command's end, so that they do not mix with its output. */
 #define LINES_MAX 64
 
@@ -46,6 +49,9 @@ struct options {
 	const char *output;
 	const char *stack_size;
 	const char *capture;
+	const char *faults; /* debugging: collector/faults.h; or NULL */
+	bool raw_stacks;
+	bool no_stacks;
 	bool verbose;
 	char **command;
 };
@@ -97,6 +103,9 @@ static const char usage_text[] =
 	"64K\n"
 	"      --capture=HOW        auto (default), ebpf (needs root, or CAP_BPF and CAP_PERFMON)\n"
 	"                           or inline (needs no privileges)\n"
+	"      --no-stacks          record no call chains\n"
+	"      --no-stack-compression\n"
+	"                           hand stacks on as they are, not as differences\n"
 	"  -v, --verbose            print a summary on stderr at the end\n"
 	"  -h, --help               print this\n"
 	"  -V, --version            print the version\n"
@@ -152,6 +161,14 @@ static int complain_option(char **argv, int found)
 	return 1 + STATUS_FAILED;
 }
 
+/* Is the variable set to 0? */
+static bool switched_off(const char *variable)
+{
+	const char *value = secure_getenv(variable);
+
+	return value && !strcmp(value, "0");
+}
+
 /* Returns 0, or 1 + the exit status to end with. */
 static int parse_options(int argc, char **argv, struct options *o)
 {
@@ -159,6 +176,9 @@ static int parse_options(int argc, char **argv, struct options *o)
 		{ "output", required_argument, NULL, 'o' },
 		{ "stack-size", required_argument, NULL, 's' },
 		{ "capture", required_argument, NULL, 'c' },
+		{ "no-stacks", no_argument, NULL, 'n' },
+		{ "no-stack-compression", no_argument, NULL, 'r' },
+		{ "inject-faults", required_argument, NULL, 'f' },
 		{ "verbose", no_argument, NULL, 'v' },
 		{ "help", no_argument, NULL, 'h' },
 		{ "version", no_argument, NULL, 'V' },
@@ -166,7 +186,11 @@ static int parse_options(int argc, char **argv, struct options *o)
 	};
 	int opt, r;
 
-	*o = (struct options){ .stack_size = "8K", .capture = "auto" };
+	*o = (struct options){
+		.stack_size = "8K",
+		.capture = "auto",
+		.raw_stacks = switched_off("MEMTRACK_STACK_COMPRESSION"),
+	};
 	opterr = 0;
 	while ((opt = getopt_long(argc, argv, "+:o:vhV", longs, NULL)) != -1) {
 		switch (opt) {
@@ -178,6 +202,15 @@ static int parse_options(int argc, char **argv, struct options *o)
 			break;
 		case 'c':
 			o->capture = optarg;
+			break;
+		case 'n':
+			o->no_stacks = true;
+			break;
+		case 'r':
+			o->raw_stacks = true;
+			break;
+		case 'f':
+			o->faults = optarg;
 			break;
 		case 'v':
 			o->verbose = true;
@@ -277,10 +310,10 @@ static int open_output(struct run *run)
 __attribute__((noreturn)) static void exec_collector(struct run *run, int channel)
 {
 	char path[4096], channel_arg[32], output_arg[32], directory[128], shim[160], size[64],
-		capture[32];
-	char end[] = "--";
-	char *fixed[] = { path, channel_arg, output_arg, directory, shim, size, capture, end };
-	size_t n_fixed = sizeof(fixed) / sizeof(fixed[0]), n = 0;
+		capture[32], faults[256];
+	char raw[] = "--raw-stacks", none[] = "--no-stacks", end[] = "--";
+	char *fixed[FIXED_MAX] = { path, channel_arg, output_arg, directory, shim, size, capture };
+	size_t n_fixed = 7, n = 0;
 	char **argv;
 	int r;
 
@@ -292,12 +325,21 @@ __attribute__((noreturn)) static void exec_collector(struct run *run, int channe
 	snprintf(shim, sizeof(shim), "--shim=%s", run->place.shim);
 	snprintf(size, sizeof(size), "--stack-size=%s", run->options.stack_size);
 	snprintf(capture, sizeof(capture), "--capture=%s", run->options.capture);
+	if (run->options.raw_stacks)
+		fixed[n_fixed++] = raw;
+	if (run->options.no_stacks)
+		fixed[n_fixed++] = none;
+	if (run->options.faults) {
+		snprintf(faults, sizeof(faults), "--inject-faults=%s", run->options.faults);
+		fixed[n_fixed++] = faults;
+	}
+	fixed[n_fixed++] = end;
 
 	while (run->options.command[n])
 		n++;
 	argv = calloc(n_fixed + n + 1, sizeof(char *));
 	if (argv) {
-		memcpy(argv, fixed, sizeof(fixed));
+		memcpy(argv, fixed, n_fixed * sizeof(char *));
 		memcpy(argv + n_fixed, run->options.command, n * sizeof(char *));
 		fcntl(channel, F_SETFD, 0);
 		fcntl(run->output, F_SETFD, 0);

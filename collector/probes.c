@@ -88,14 +88,16 @@ static int map_maps(struct mt_probes *probes, uint32_t stacks_bytes, uint32_t li
 	void *at;
 	int err;
 
-	err = map_array(bpf_map__fd(skel->maps.control), MT_PAGE_BYTES, &at);
+	err = map_array(bpf_map__fd(skel->maps.control), sizeof(struct mt_control), &at);
 	if (err)
 		return err;
 	probes->control = at;
-	err = map_array(bpf_map__fd(skel->maps.references), probes->references_bytes,
-			&probes->references);
-	if (err)
-		return err;
+	if (probes->references_bytes) {
+		err = map_array(bpf_map__fd(skel->maps.references), probes->references_bytes,
+				&probes->references);
+		if (err)
+			return err;
+	}
 	err = mt_bpf_ring_open(&probes->stacks, bpf_map__fd(skel->maps.stacks), stacks_bytes);
 	if (err)
 		return err;
@@ -109,10 +111,12 @@ static int configure(struct mt_probes *probes, const struct mt_probes_config *co
 	struct memtrack_bpf *skel = probes->skel;
 	uint32_t scratch_bytes = (uint32_t)mt_scratch_bytes(config->budget_bytes);
 	uint32_t reference_bytes = MT_WORDS_OFFSET + config->budget_bytes;
+	uint32_t slots = config->raw ? 1 : MT_BPF_SLOTS;
 	int err;
 
 	skel->rodata->budget_bytes = config->budget_bytes;
 	skel->rodata->cookie = config->cookie;
+	skel->rodata->raw = config->raw;
 	skel->rodata->watermark_bytes = config->watermark_bytes ? config->watermark_bytes
 								: stacks_bytes / 4 * 3;
 	skel->rodata->wakeup_bytes = config->wakeup_bytes ? config->wakeup_bytes : stacks_bytes / 4;
@@ -125,6 +129,10 @@ static int configure(struct mt_probes *probes, const struct mt_probes_config *co
 	if (!err)
 		err = bpf_map__set_value_size(skel->maps.scratches, scratch_bytes);
 	if (!err)
+		err = bpf_map__set_max_entries(skel->maps.references, slots);
+	if (!err)
+		err = bpf_map__set_max_entries(skel->maps.scratches, slots);
+	if (!err)
 		err = bpf_map__set_max_entries(skel->maps.stacks, stacks_bytes);
 	if (!err)
 		err = bpf_map__set_max_entries(skel->maps.life, life_bytes);
@@ -132,9 +140,11 @@ static int configure(struct mt_probes *probes, const struct mt_probes_config *co
 		return err;
 
 	/* An entry of a hash is 48 bytes, key, value, and a bucket's 16. */
-	probes->references_bytes = (size_t)MT_BPF_SLOTS * reference_bytes;
-	probes->kernel_bytes = MT_PAGE_BYTES + probes->references_bytes +
-			       (uint64_t)MT_BPF_SLOTS * scratch_bytes + stacks_bytes + life_bytes +
+	if (!config->raw)
+		probes->references_bytes = (size_t)slots * reference_bytes;
+	probes->kernel_bytes = sizeof(struct mt_control) +
+			       (uint64_t)slots * (reference_bytes + scratch_bytes) + stacks_bytes +
+			       life_bytes + (uint64_t)MT_BPF_SLOTS * 16 +
 			       (uint64_t)bpf_map__max_entries(skel->maps.members) * 80;
 	return 0;
 }
@@ -218,7 +228,7 @@ void mt_probes_close(struct mt_probes *probes)
 	mt_bpf_ring_close(&probes->stacks);
 	mt_bpf_ring_close(&probes->life);
 	if (probes->control)
-		munmap(probes->control, MT_PAGE_BYTES);
+		munmap(probes->control, sizeof(struct mt_control));
 	if (probes->references)
 		munmap(probes->references, probes->references_bytes);
 	memtrack_bpf__destroy(probes->skel);

@@ -14,12 +14,13 @@
  *              -ENOEXEC: no probe in that file; -EBUSY: too many files.  Else what the
  *              kernel said.
  *   Threads:   open, attach, drain and close: one at a time; the others: any.
- *   Bounds:    kernel memory, mt_probes_kernel_bytes(): 37 MiB at 8 KiB of budget, 61 at
- *              32, of which the references (10, 22) are mapped here too.  A drain moves
+ *   Bounds:    kernel memory, mt_probes_kernel_bytes(): 20 MiB at 8 KiB of budget, 45 at
+ *              32, 6 where stacks are not compressed; the references are mapped here too.  A drain moves
  *              past what was on the rings when it began.  Closing takes as long as the
  *              slowest link.
  *   Privilege: CAP_BPF and CAP_PERFMON, or root, when opened and attached; none after.
  */
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -31,7 +32,7 @@
 /* Files that mt_probes_attach() takes. */
 #define MT_PROBES_FILES 16
 
-#define MT_PROBES_STACKS_BYTES (16u * 1024 * 1024)
+#define MT_PROBES_STACKS_BYTES (4u * 1024 * 1024)
 #define MT_PROBES_LIFE_BYTES (256u * 1024)
 
 struct mt_probes;
@@ -39,6 +40,7 @@ struct mt_probes;
 struct mt_probes_config {
 	uint64_t cookie;
 	uint32_t budget_bytes; /* a power of two, 4 to 64 KiB */
+	bool raw;	       /* stacks are not compressed: there are no references */
 	uint32_t stacks_bytes; /* ring sizes: powers of two, pages; 0: as above */
 	uint32_t life_bytes;
 	uint32_t watermark_bytes; /* fill of "stacks" that latches pressure; 0: 3/4 of it */
@@ -64,7 +66,8 @@ int mt_probes_stacks_fd(const struct mt_probes *probes);
 
 /* The control page, zero at first: whoever runs the run fills it. */
 struct mt_control *mt_probes_control(const struct mt_probes *probes);
-/* The references of slots 0 to MT_BPF_SLOTS - 1, MT_WORDS_OFFSET + budget_bytes each. */
+/* The references of slots 0 to MT_BPF_SLOTS - 1, MT_WORDS_OFFSET + budget_bytes each; NULL:
+ * there are none. */
 void *mt_probes_references(const struct mt_probes *probes);
 
 /*

@@ -86,7 +86,7 @@ static int open_control(struct mt_segments *s, const struct mt_segments_config *
 		s->bpf_references_fd = config->bpf_references_fd;
 	} else {
 		s->capture = MT_CAPTURE_INLINE;
-		r = map_memfd("memtrack-control", MT_PAGE_BYTES, &s->control_fd, &at);
+		r = map_memfd("memtrack-control", sizeof(*s->control), &s->control_fd, &at);
 		if (r < 0)
 			return r;
 		s->control = at;
@@ -97,7 +97,24 @@ static int open_control(struct mt_segments *s, const struct mt_segments_config *
 	s->control->capture = s->capture;
 	s->control->cookie = config->cookie;
 	s->control->budget_bytes = s->budget_bytes;
+	s->control->flags = config->flags;
 	s->control->next_process = 1;
+	return 0;
+}
+
+static int open_references(struct mt_segments *s)
+{
+	void *at;
+	int r;
+
+	s->bpf_stride = MT_WORDS_OFFSET + s->budget_bytes;
+	s->scratch_offset = page_up(s->bpf_stride);
+	s->stride = s->scratch_offset + page_up(mt_scratch_bytes(s->budget_bytes));
+	s->references_size = s->stride * MT_SLOTS;
+	r = map_memfd("memtrack-references", s->references_size, &s->references_fd, &at);
+	if (r < 0)
+		return r;
+	s->references = at;
 	return 0;
 }
 
@@ -123,14 +140,11 @@ int mt_segments_open(const struct mt_segments_config *config, struct mt_segments
 	if (r < 0)
 		return r;
 
-	s->bpf_stride = MT_WORDS_OFFSET + s->budget_bytes;
-	s->scratch_offset = page_up(s->bpf_stride);
-	s->stride = s->scratch_offset + page_up(mt_scratch_bytes(s->budget_bytes));
-	s->references_size = s->stride * MT_SLOTS;
-	r = map_memfd("memtrack-references", s->references_size, &s->references_fd, &at);
-	if (r < 0)
-		return r;
-	s->references = at;
+	if (!(config->flags & MT_RUN_RAW)) {
+		r = open_references(s);
+		if (r < 0)
+			return r;
+	}
 
 	s->rings_size = mt_chunk_offset(MT_CHUNKS, s->ring_bytes);
 	r = map_memfd("memtrack-rings", s->rings_size, &s->rings_fd, &at);
@@ -174,7 +188,7 @@ void mt_segments_close(struct mt_segments *s)
 	if (s->references)
 		munmap(s->references, s->references_size);
 	if (s->own_control) {
-		munmap(s->control, MT_PAGE_BYTES);
+		munmap(s->control, sizeof(*s->control));
 		mt_closep(&s->control_fd);
 	}
 	mt_closep(&s->references_fd);
@@ -205,6 +219,8 @@ static bool in_bpf(const struct mt_segments *s, uint32_t slot)
 
 struct mt_reference *mt_segments_reference(const struct mt_segments *s, uint32_t slot)
 {
+	if (!s->references)
+		return NULL;
 	if (in_bpf(s, slot))
 		return (struct mt_reference *)(s->bpf_references + s->bpf_stride * slot);
 	return (struct mt_reference *)(s->references + s->stride * slot);
@@ -268,7 +284,8 @@ int mt_segments_give_chunk(struct mt_segments *s, bool inline_only, uint64_t now
 
 int mt_segments_references_fd(const struct mt_segments *s, uint32_t capture)
 {
-	return capture == MT_CAPTURE_EBPF ? s->bpf_references_fd : s->references_fd;
+	return capture == MT_CAPTURE_EBPF && s->references ? s->bpf_references_fd
+							   : s->references_fd;
 }
 
 void mt_segments_wake(struct mt_segments *s)

@@ -31,6 +31,7 @@
 struct mt_segments_config {
 	uint32_t budget_bytes;
 	uint32_t ring_bytes;
+	uint32_t flags; /* MT_RUN_* */
 	uint64_t cookie;
 	/* eBPF: the map's descriptors and mappings; borrowed.  Inline: -1 and NULL. */
 	int control_fd;
@@ -70,6 +71,7 @@ struct mt_thread *mt_segments_thread(const struct mt_segments *segments, uint32_
 /* The slot's cells, ring_bytes of them. */
 const struct mt_cell *mt_segments_cells(const struct mt_segments *segments, uint32_t slot);
 
+/* NULL where stacks are not compressed. */
 struct mt_reference *mt_segments_reference(const struct mt_segments *segments, uint32_t slot);
 
 /* Whether a living thread holds the slot. */
@@ -84,7 +86,8 @@ bool mt_segments_slot_held(const struct mt_segments *segments, uint32_t slot);
 int mt_segments_give_chunk(struct mt_segments *segments, bool inline_only, uint64_t now_ns,
 			   struct mt_welcome *welcome);
 
-/* The descriptor to send for MT_FD_REFERENCES of a chunk that was given with capture. */
+/* The descriptor to send for MT_FD_REFERENCES of a chunk that was given with capture; -1:
+ * none. */
 int mt_segments_references_fd(const struct mt_segments *segments, uint32_t capture);
 
 /* Moves the gate's futex word and wakes all threads that wait for room. */

@@ -118,6 +118,7 @@ static void send_welcome(struct mt_session *s, int fd, const struct mt_welcome *
 	struct iovec iov = { .iov_base = (void *)welcome, .iov_len = sizeof(*welcome) };
 	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
 	struct cmsghdr *cmsg;
+	size_t fds_bytes = (MT_FDS - !welcome->references_stride) * sizeof(int);
 	int fds[MT_FDS];
 
 	if (!welcome->error) {
@@ -125,12 +126,12 @@ static void send_welcome(struct mt_session *s, int fd, const struct mt_welcome *
 		fds[MT_FD_REFERENCES] = mt_segments_references_fd(s->segments, welcome->capture);
 		fds[MT_FD_RINGS] = s->segments->rings_fd;
 		msg.msg_control = control;
-		msg.msg_controllen = sizeof(control);
+		msg.msg_controllen = CMSG_SPACE(fds_bytes);
 		cmsg = CMSG_FIRSTHDR(&msg);
 		cmsg->cmsg_level = SOL_SOCKET;
 		cmsg->cmsg_type = SCM_RIGHTS;
-		cmsg->cmsg_len = CMSG_LEN(sizeof(fds));
-		memcpy(CMSG_DATA(cmsg), fds, sizeof(fds));
+		cmsg->cmsg_len = CMSG_LEN(fds_bytes);
+		memcpy(CMSG_DATA(cmsg), fds, fds_bytes);
 	}
 	/* A client that is gone, or does not read, has nothing to be told. */
 	(void)!sendmsg(fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);

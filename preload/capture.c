@@ -7,12 +7,12 @@
  *     used: a handler may have captured in between, and what was compared is stale then.
  *   - Inline, one capture at a time makes a record, and marks that, in TLS and in its own
  *     frame, until it is done or left by a longjmp (abandoned()).  Who interrupts a marked
- *     capture sends a detached record, straight from the stack: scratch and reference are
+ *     capture sends its window as it is, straight from the stack: scratch and reference are
  *     the other's.
  *   - A window that was copied (thread.h) is used only if no handler made a copy of its own
  *     since: what was made of its words is dropped otherwise, and begun anew.
- *   - A record's last piece is appended only while seq has not moved; after it the reference
- *     moves.  Where a longjmp came between, the reference is void, its number used up.
+ *   - A record, or its last piece, is appended only while seq has not moved; after it the
+ *     reference moves.  Where a longjmp came between, the reference is void, its number used up.
  *   - Modules are on a ring before the stack that needs them.
  */
 #include "preload/capture.h"
@@ -22,6 +22,7 @@
 #include <signal.h>
 #include <time.h>
 
+#include "preload/compare.h"
 #include "preload/modules.h"
 #include "preload/probe.h"
 #include "preload/real.h"
@@ -40,12 +41,10 @@
 /* Enough to be hit by the frames of calls after a longjmp. */
 #define MARK_WORDS 4
 
-/* Compares whole groups; chosen once. */
-static mt_groups_differ_fn groups_differ = mt_groups_differ;
-
 struct window {
 	uint64_t start;
 	struct mt_extent extent;
+	const struct mt_compare *compare;
 	uint64_t seq; /* as it was before the window was read */
 	uint32_t resync;
 	uint32_t epoch;
@@ -67,9 +66,14 @@ static uint64_t seq_of(const struct mt_self *self)
 	return *(const volatile uint64_t *)&self->reference->seq;
 }
 
-static struct mt_stack_name named(uint64_t digest, uint64_t seq)
+static struct mt_stack_name named(uint32_t entry, uint64_t seq)
 {
-	return (struct mt_stack_name){ digest % MT_DICTIONARY, seq / 2 };
+	return (struct mt_stack_name){ entry, seq / 2 };
+}
+
+static struct mt_stack_name alone(uint32_t number, uint32_t seq)
+{
+	return (struct mt_stack_name){ MT_STACK_ALONE | (number & (MT_STACK_ALONE - 1)), seq };
 }
 
 static struct mt_stack_name lost(void)
@@ -78,91 +82,110 @@ static struct mt_stack_name lost(void)
 	return (struct mt_stack_name){ MT_STACK_NONE | MT_NONE_LOST, 0 };
 }
 
-enum knowledge { WINDOW_NEW, WINDOW_KNOWN, WINDOW_TORN };
-
-/* The first pass; where the window is a known one, *digest is its name. */
-static enum knowledge look_at(const struct mt_self *self, struct window *w, uint64_t *digest)
+/* What the window is looked at against, as it is before a word of it is read. */
+static void look_up_reference(const struct mt_self *self, struct window *w)
 {
-	const struct mt_reference *reference = self->reference;
-
 	w->epoch = __atomic_load_n(&mt_session.epoch, __ATOMIC_RELAXED);
-	w->resync = *(const volatile uint32_t *)&reference->resync_asked;
+	w->resync = *(const volatile uint32_t *)&self->reference->resync_asked;
 	w->seq = seq_of(self);
 	__asm__ volatile("" ::: "memory");
-	*digest = mt_digest_window(reference, words_of(self), w->start, w->extent.end,
-				   w->extent.shift, w->epoch, mt_session.budget_bytes,
-				   groups_differ, w->mask);
+}
+
+/* The dictionary's entry of the window as it was read, or -1. */
+static int find_known(const struct mt_self *self, const struct window *w, uint64_t digest)
+{
+	int entry;
+
 	__asm__ volatile("" ::: "memory");
+	entry = mt_dictionary_find(dictionary_of(self), digest);
+	if (w->seq & 1 || seq_of(self) != w->seq ||
+	    *(const volatile uint32_t *)&self->reference->resync_asked != w->resync)
+		return -1;
+	return entry;
+}
+
+enum knowledge { WINDOW_NEW, WINDOW_KNOWN, WINDOW_TORN };
+
+/* Compares and hashes; where the window is a known one, *ret is its name. */
+static enum knowledge look_at(const struct mt_self *self, struct window *w,
+			      struct mt_stack_name *ret)
+{
+	uint64_t digest;
+	int entry;
+
+	look_up_reference(self, w);
+	digest = mt_digest_window(self->reference, words_of(self), w->start, w->extent.end,
+				  w->extent.shift, w->epoch, mt_session.budget_bytes, w->compare,
+				  w->mask);
+	entry = find_known(self, w, digest);
 	if (mt_thread_copy_torn(self, &w->extent))
 		return WINDOW_TORN;
-	return !(w->seq & 1) && mt_dictionary_has(dictionary_of(self), *digest) &&
-			       seq_of(self) == w->seq &&
-			       *(const volatile uint32_t *)&reference->resync_asked == w->resync
-		       ? WINDOW_KNOWN
-		       : WINDOW_NEW;
+	if (entry < 0)
+		return WINDOW_NEW;
+	*ret = named(entry, w->seq);
+	return WINDOW_KNOWN;
+}
+
+/* A record's head, for a window that is sent as it is. */
+static uint32_t raw_head(const struct mt_self *self, const struct window *w, uint32_t number,
+			 struct mt_stack_record *ret)
+{
+	uint32_t head_bytes = mt_stack_head_bytes(mt_session.budget_bytes);
+	uint32_t window_bytes = w->extent.end - w->start;
+
+	*ret = (struct mt_stack_record){
+		.len_words = (head_bytes + window_bytes) / 8 + 1,
+		.kind = MT_STACK_RAW,
+		.slot = self->ring.slot,
+		.generation = self->reference ? self->reference->generation : 0,
+		.seq = number,
+		.window_words = window_bytes / 8,
+		.start = w->start,
+		.epoch = w->epoch,
+	};
+	ret->check = mt_stack_check(ret, 0);
+	return head_bytes;
 }
 
 /*
- * A record straight from the live stack: every word of every group that the window has, so
- * that its length is known before the first word is read.  False: a handler came between.
+ * The window itself, straight from the stack: scratch and reference are of a capture that
+ * this one interrupts, or there are none.  False: a handler came between.
  *
  * The name has the seq of the record that was interrupted: that may be on the ring, before
  * this one, and the reference not moved yet.
  */
-static __attribute__((noinline)) bool send_detached(struct mt_self *self, const struct window *w,
-						    struct mt_stack_name *ret)
+static __attribute__((noinline)) bool send_raw(struct mt_self *self, const struct window *w,
+					       struct mt_stack_name *ret)
 {
-	uint32_t groups = mt_session.budget_bytes / MT_GROUP_BYTES, r, i;
-	uint32_t n = __atomic_fetch_add(&self->detached, 1, __ATOMIC_RELAXED);
-	struct mt_stack_record record = {
-		.len = sizeof(record) + (w->extent.end - w->start) + 8,
-		.kind = MT_STACK_KIND_DETACHED,
-		.slot = self->ring.slot,
-		.generation = self->reference->generation,
-		.seq = n,
-		.time_ns = mt_now_ns(),
-		.start = w->start,
-		.end = w->extent.end,
-		.epoch = w->epoch,
-	};
+	uint32_t number = __atomic_fetch_add(&self->alone, 1, __ATOMIC_RELAXED), head_bytes, k, i;
+	const __u64 *live = (const __u64 *)(w->start + w->extent.shift);
+	struct mt_stack_record head;
 	struct mt_piece_writer writer;
 	__u64 copy[MT_GROUP_WORDS];
 	uint64_t sum = 0;
 
-	for (r = 0; r < groups; r++)
-		if (mt_group_range(w->start, record.end, r, groups)) {
-			record.mask[r / 64] |= 1ULL << (r & 63);
-			record.len += 8;
-		}
+	head_bytes = raw_head(self, w, number, &head);
 	mt_piece_begin(&writer, &self->ring, MT_RECORD_STACK,
-		       __atomic_fetch_add(&self->piece_id, 1, __ATOMIC_RELAXED), record.len);
-	for (i = 0; i < sizeof(record) / 8; i++)
-		mt_piece_word(&writer, ((const uint64_t *)&record)[i]);
-	for (r = 0; r < groups; r++) {
-		uint32_t range = mt_group_range(w->start, record.end, r, groups);
-		const __u64 *live = (const __u64 *)(mt_group_address(w->start, r, groups) +
-						    w->extent.shift);
+		       __atomic_fetch_add(&self->piece_id, 1, __ATOMIC_RELAXED),
+		       head.len_words * 8);
+	for (i = 0; i < head_bytes / 8; i++)
+		mt_piece_word(&writer, ((const uint64_t *)&head)[i]);
+	for (k = 0; k * MT_GROUP_WORDS < head.window_words; k++) {
+		uint32_t left = head.window_words - k * MT_GROUP_WORDS;
 
-		if (!range)
-			continue;
-		mt_piece_word(&writer, mt_range_bits(range));
 		for (i = 0; i < MT_GROUP_WORDS; i++) {
-			bool inside = i >= MT_RANGE_LO(range) && i < MT_RANGE_HI(range);
-
-			copy[i] = inside ? mt_live_word(live + i) : 0;
-			if (inside)
+			copy[i] = i < left ? mt_live_word(live++) : 0;
+			if (i < left)
 				mt_piece_word(&writer, copy[i]);
 		}
-		sum += mt_digest_part(mt_group_hash(copy), r);
+		sum += mt_digest_part(mt_group_hash(copy), k);
 	}
-	mt_piece_word(&writer, mt_digest_finish(w->start, record.end, w->epoch, sum));
+	mt_piece_word(&writer, mt_digest_finish(w->start, w->extent.end, w->epoch, sum));
 	/* Without its last piece it is no record. */
 	if (mt_thread_copy_torn(self, &w->extent))
 		return false;
-	*ret = mt_piece_end(&writer)
-		       ? (struct mt_stack_name){ MT_STACK_DETACHED | (n & (MT_STACK_DETACHED - 1)),
-						 seq_of(self) / 2 + 1 }
-		       : lost();
+	*ret = mt_piece_end(&writer) ? alone(number, self->reference ? seq_of(self) / 2 + 1 : 0)
+				     : lost();
 	return true;
 }
 
@@ -225,10 +248,16 @@ static void make_void(struct mt_self *self)
 static bool send_record(struct mt_self *self, uint32_t bytes, uint64_t seq,
 			const struct mt_extent *extent)
 {
-	const uint64_t *record = (const uint64_t *)&self->scratch->record;
+	struct mt_scratch *scratch = self->scratch;
+	const uint64_t *record = (const uint64_t *)&scratch->record;
 	struct mt_piece_writer writer;
 	uint32_t i;
 
+	if (seq_of(self) != seq || mt_thread_copy_torn(self, extent))
+		return false;
+	if (mt_ring_takes_blob(&self->ring, bytes))
+		return mt_ring_append_blob(&self->ring, MT_RECORD_STACK,
+					   (uint64_t *)&scratch->cell_head, bytes);
 	mt_piece_begin(&writer, &self->ring, MT_RECORD_STACK,
 		       __atomic_fetch_add(&self->piece_id, 1, __ATOMIC_RELAXED), bytes);
 	for (i = 0; i < bytes / 8; i++)
@@ -236,38 +265,74 @@ static bool send_record(struct mt_self *self, uint32_t bytes, uint64_t seq,
 	return seq_of(self) == seq && !mt_thread_copy_torn(self, extent) && mt_piece_end(&writer);
 }
 
-static __attribute__((noinline)) bool send_inline(struct mt_self *self, const struct window *w,
-						  struct mt_stack_name *ret)
+enum outcome { OUTCOME_NAMED, OUTCOME_SPOILED };
+
+/* The window's record is made, and sent if the window is not a known one. */
+static enum outcome encode_and_send(struct mt_self *self, struct window *w,
+				    struct mt_stack_name *ret)
+{
+	struct mt_scratch *scratch = self->scratch;
+	uint32_t bytes;
+	int entry;
+
+	look_up_reference(self, w);
+	mt_compare_window(self->reference, words_of(self), w->start, w->extent.end, w->extent.shift,
+			  mt_session.budget_bytes, w->compare, w->mask);
+	bytes = mt_encode_window(self->reference, dictionary_of(self), words_of(self), scratch,
+				 self->ring.slot, w->seq, w->start, w->extent.end, w->extent.shift,
+				 w->epoch, w->mask, mt_session.budget_bytes, w->compare, 0);
+	if (scratch->keep) {
+		entry = find_known(self, w, scratch->record.digest);
+		if (entry >= 0 && !mt_thread_copy_torn(self, &w->extent)) {
+			*ret = named(entry, w->seq);
+			return OUTCOME_NAMED;
+		}
+	}
+	mt_modules_check(self);
+	if (!send_record(self, bytes, w->seq, &w->extent))
+		return OUTCOME_SPOILED;
+	mt_commit_window(self->reference, dictionary_of(self), words_of(self), scratch,
+			 mt_session.budget_bytes);
+	*ret = named(self->reference->entry, seq_of(self));
+	return OUTCOME_NAMED;
+}
+
+/* A handler's capture in the middle of another: may not touch what that one works on. */
+static __attribute__((noinline)) enum outcome capture_within(struct mt_self *self, struct window *w,
+							     struct mt_stack_name *ret)
+{
+	switch (look_at(self, w, ret)) {
+	case WINDOW_KNOWN:
+		return OUTCOME_NAMED;
+	case WINDOW_TORN:
+		return OUTCOME_SPOILED;
+	default:
+		mt_modules_check(self);
+		return send_raw(self, w, ret) ? OUTCOME_NAMED : OUTCOME_SPOILED;
+	}
+}
+
+static __attribute__((noinline)) enum outcome capture_inline(struct mt_self *self, struct window *w,
+							     struct mt_stack_name *ret)
 {
 	volatile uint64_t mark[MARK_WORDS];
-	uint32_t bytes;
-	uint64_t seq;
-	bool sent;
+	enum outcome outcome;
 	int i;
 
 	if (self->capture_start && abandoned(self, w->start))
 		make_void(self);
 	if (self->capture_start)
-		return send_detached(self, w, ret);
+		return capture_within(self, w, ret);
 	self->capture_number++;
 	for (i = 0; i < MARK_WORDS; i++)
 		mark[i] = self->capture_number;
 	self->capture_mark = mark;
 	*(volatile uint64_t *)&self->capture_start = w->start;
 	__asm__ volatile("" ::: "memory");
-	seq = seq_of(self);
-	bytes = mt_encode_window(self->reference, words_of(self), self->scratch, self->ring.slot,
-				 w->seq, w->start, w->extent.end, w->extent.shift, w->epoch,
-				 w->mask, mt_session.budget_bytes, mt_now_ns());
-	sent = send_record(self, bytes, seq, &w->extent);
-	if (sent) {
-		mt_commit_window(self->reference, dictionary_of(self), words_of(self),
-				 self->scratch, mt_session.budget_bytes);
-		*ret = named(self->reference->digest, seq_of(self));
-	}
+	outcome = encode_and_send(self, w, ret);
 	__asm__ volatile("" ::: "memory");
 	*(volatile uint64_t *)&self->capture_start = 0;
-	return sent;
+	return outcome;
 }
 
 static void wait_for_consumer(void)
@@ -279,91 +344,158 @@ static void wait_for_consumer(void)
 		    (long)&limit);
 }
 
-/* What BPF says of the probe; MT_PROBE_SENT: *ret is the window's name. */
-static uint32_t probe(const struct mt_self *self, const struct window *w, struct mt_stack_name *ret)
+/*
+ * The probe, with whatever seq the record is to be of; returns what BPF says of it, or
+ * MT_PROBE_NONE: nothing.
+ */
+static uint32_t probe(const struct mt_self *self, const struct window *w, uint64_t seq)
+{
+	const volatile struct mt_answer *answer = &mt_session.control->answers[self->ring.slot];
+	uint32_t probes = answer->probes;
+
+	mt_probe_send(self->ring.slot | (uint64_t)w->epoch << 32, seq, w->mask[0], w->start,
+		      w->extent.end, mt_session.address.cookie, w->mask[1]);
+	return answer->probes == probes ? MT_PROBE_NONE : answer->status;
+}
+
+/* MT_PROBE_SENT: *ret is the window's name. */
+static uint32_t probe_delta(const struct mt_self *self, const struct window *w,
+			    struct mt_stack_name *ret)
 {
 	const volatile struct mt_reference *reference = self->reference;
-	uint32_t probes = reference->probes, status;
-	uint64_t seq, digest;
+	uint32_t status = probe(self, w, w->seq), entry;
+	uint64_t seq = reference->seq;
 	bool ours;
 
-	mt_probe_send(self->ring.slot | (uint64_t)w->epoch << 32, w->seq, w->mask[0], w->start,
-		      w->extent.end, mt_session.address.cookie, w->mask[1]);
-	if (reference->probes == probes)
-		return MT_PROBE_NONE;
-	status = reference->status;
-	seq = reference->seq;
-	digest = reference->digest;
+	entry = reference->entry;
 	/* A handler's probe after ours has another start: then this one is asked again. */
 	ours = reference->start == w->start && reference->end == w->extent.end &&
 	       reference->epoch == w->epoch;
 	if (status == MT_PROBE_SENT && (!ours || seq & 1 || reference->seq != seq))
 		return MT_PROBE_BUSY;
-	*ret = named(digest, seq);
+	*ret = named(entry, seq);
 	return status;
+}
+
+/* The same of a window that BPF copies as it is. */
+static uint32_t probe_raw(struct mt_self *self, const struct window *w, struct mt_stack_name *ret)
+{
+	uint32_t number = __atomic_fetch_add(&self->alone, 1, __ATOMIC_RELAXED);
+
+	*ret = alone(number, 0);
+	return probe(self, w, number);
+}
+
+/* Brings pages in that are not present. */
+static void touch(const struct window *w)
+{
+	uint64_t at;
+
+	for (at = w->start; at < w->extent.end; at = (at | (MT_PAGE_BYTES - 1)) + 1)
+		(void)mt_live_word((const __u64 *)at);
+}
+
+/* How often a window was tried, and why it was not captured. */
+struct tries {
+	unsigned faults, busy, torn;
+};
+
+enum verdict { VERDICT_DONE, VERDICT_AGAIN, VERDICT_LOST, VERDICT_NO_PROBE };
+
+static enum verdict capture_by_probe(struct mt_self *self, struct window *w, struct tries *tries,
+				     struct mt_stack_name *ret)
+{
+	uint32_t status;
+
+	if (!self->reference) {
+		w->epoch = __atomic_load_n(&mt_session.epoch, __ATOMIC_RELAXED);
+		mt_modules_check(self);
+		status = probe_raw(self, w, ret);
+	} else {
+		switch (look_at(self, w, ret)) {
+		case WINDOW_KNOWN:
+			return VERDICT_DONE;
+		case WINDOW_TORN:
+			tries->torn++;
+			return VERDICT_AGAIN;
+		default:
+			break;
+		}
+		mt_modules_check(self);
+		status = probe_delta(self, w, ret);
+	}
+	switch (status) {
+	case MT_PROBE_SENT:
+		return VERDICT_DONE;
+	case MT_PROBE_FULL:
+		wait_for_consumer();
+		return VERDICT_AGAIN;
+	case MT_PROBE_FAULT:
+		if (w->extent.shift) {
+			tries->torn++; /* Behind this page it has gone since it was copied. */
+			return VERDICT_AGAIN;
+		}
+		touch(w);
+		return ++tries->faults > FAULTS_MAX ? VERDICT_LOST : VERDICT_AGAIN;
+	case MT_PROBE_BUSY:
+		return ++tries->busy > BUSY_MAX ? VERDICT_LOST : VERDICT_AGAIN;
+	default:
+		/* Not there any more, or not for this thread. */
+		return VERDICT_NO_PROBE;
+	}
+}
+
+static enum verdict capture_here(struct mt_self *self, struct window *w, struct tries *tries,
+				 struct mt_stack_name *ret)
+{
+	enum outcome outcome;
+
+	if (self->reference) {
+		outcome = capture_inline(self, w, ret);
+	} else {
+		w->epoch = __atomic_load_n(&mt_session.epoch, __ATOMIC_RELAXED);
+		mt_modules_check(self);
+		outcome = send_raw(self, w, ret) ? OUTCOME_NAMED : OUTCOME_SPOILED;
+	}
+	if (outcome == OUTCOME_NAMED)
+		return VERDICT_DONE;
+	if (!mt_session.on)
+		return VERDICT_LOST;
+	tries->torn += w->extent.shift != 0;
+	return VERDICT_AGAIN;
 }
 
 struct mt_stack_name mt_capture(struct mt_self **self_at, const uint64_t *saved)
 {
 	struct mt_self *self = *self_at;
 	struct window w = { .start = (uint64_t)saved };
+	struct tries tries = { 0 };
 	struct mt_stack_name name;
-	unsigned faults = 0, busy = 0, torn = 0;
-	enum knowledge knowledge;
-	uint64_t digest;
+	enum verdict verdict;
 
+	if (mt_session.flags & MT_RUN_NO_STACKS)
+		return (struct mt_stack_name){ MT_STACK_NONE | MT_NONE_UNWANTED, 0 };
 	if (w.start % 8)
 		return lost();
+	w.compare = mt_compare_for(saved[MT_SAVED_RIP]);
 	while (self) {
-		w.extent = torn < TORN_MAX ? mt_thread_window(self, w.start)
-					   : mt_thread_window_on_page(w.start);
-		knowledge = look_at(self, &w, &digest);
-		if (knowledge == WINDOW_KNOWN)
-			return named(digest, w.seq);
-		if (knowledge == WINDOW_TORN) {
-			torn++;
-			continue;
-		}
-		mt_modules_check(self);
-		if (self->scratch) {
-			if (send_inline(self, &w, &name))
-				return name;
-			if (!mt_session.on)
-				return lost();
-			torn += w.extent.shift != 0;
-			continue;
-		}
-		switch (probe(self, &w, &name)) {
-		case MT_PROBE_SENT:
+		w.extent = tries.torn < TORN_MAX ? mt_thread_window(self, w.start)
+						 : mt_thread_window_on_page(w.start);
+		verdict = self->capture == MT_CAPTURE_EBPF
+				  ? capture_by_probe(self, &w, &tries, &name)
+				  : capture_here(self, &w, &tries, &name);
+		if (verdict == VERDICT_DONE)
 			return name;
-		case MT_PROBE_FULL:
-			wait_for_consumer();
-			break;
-		case MT_PROBE_FAULT:
-			if (w.extent.shift)
-				torn++; /* Behind this page it has gone since it was copied. */
-			else if (++faults > FAULTS_MAX)
-				return lost();
-			break;
-		case MT_PROBE_BUSY:
-			if (++busy > BUSY_MAX)
-				return lost();
-			break;
-		default:
-			/* Not there any more, or not for this thread. */
-			if (mt_session_orphaned()) {
-				mt_session_end();
-				*self_at = NULL;
-				return lost();
-			}
-			self = mt_thread_go_inline(saved);
-			*self_at = self;
-			break;
-		}
+		if (verdict == VERDICT_LOST)
+			return lost();
 		if (mt_session_orphaned()) {
 			mt_session_end();
 			*self_at = NULL;
 			return lost();
+		}
+		if (verdict == VERDICT_NO_PROBE) {
+			self = mt_thread_go_inline(saved);
+			*self_at = self;
 		}
 	}
 	return lost();

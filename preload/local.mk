@@ -22,6 +22,9 @@ pkglib_LTLIBRARIES += %D%/libmemtrack-preload.la
 	%D%/binding.h			\
 	%D%/capture.c			\
 	%D%/capture.h			\
+	%D%/compare.c			\
+	%D%/compare.h			\
+	%D%/compare.S			\
 	%D%/entry.S			\
 	%D%/entry.h			\
 	%D%/glibc.h			\

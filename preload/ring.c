@@ -83,6 +83,63 @@ static __attribute__((noinline)) uint64_t append_rseq(const struct mt_ring *ring
 	return used;
 }
 
+/*
+ * As append_rseq(), n cells: returns the bytes in the ring before; where these are more than
+ * at_most, nothing was appended.
+ */
+static __attribute__((noinline)) uint64_t
+append_cells_rseq(const struct mt_ring *ring, const uint64_t *words, uint64_t n, uint64_t at_most)
+{
+	struct rseq *rseq = (void *)((char *)__builtin_thread_pointer() + __rseq_offset);
+	uint64_t used, head, at, word, from, left;
+
+	__asm__ volatile(
+		".pushsection __rseq_cs, \"aw\"\n\t"
+		".balign 32\n"
+		"3:\t.long 0, 0\n\t"
+		".quad 1f, 2f - 1f, 4f\n\t"
+		".popsection\n\t"
+		"jmp 4f\n\t"
+		".byte 0x0f, 0xb9, 0x3d\n\t"
+		".long 0x53053053\n"
+		"4:\tleaq 3b(%%rip), %[used]\n\t"
+		"movq %[used], %[cs]\n"
+		"1:\tmovq %c[head_at](%[ring]), %[head]\n\t"
+		"movq %[head], %[used]\n\t"
+		"subq %c[tail_at](%[ring]), %[used]\n\t"
+		"cmpq %[at_most], %[used]\n\t"
+		"ja 2f\n\t"
+		"movq %[words], %[from]\n\t"
+		"movq %[n], %[left]\n"
+		"5:\tmovl %c[bytes_at](%[self]), %k[at]\n\t"
+		"decq %[at]\n\t"
+		"andq %[head], %[at]\n\t"
+		"addq %c[cells_at](%[self]), %[at]\n\t"
+		"movq (%[from]), %[word]\n\t"
+		"movq %[word], (%[at])\n\t"
+		"movq 8(%[from]), %[word]\n\t"
+		"movq %[word], 8(%[at])\n\t"
+		"movq 16(%[from]), %[word]\n\t"
+		"movq %[word], 16(%[at])\n\t"
+		"movq 24(%[from]), %[word]\n\t"
+		"movq %[word], 24(%[at])\n\t"
+		"addq $%c[cell_bytes], %[from]\n\t"
+		"addq $%c[cell_bytes], %[head]\n\t"
+		"decq %[left]\n\t"
+		"jnz 5b\n\t"
+		"movq %[head], %c[head_at](%[ring])\n"
+		"2:"
+		: [used] "=&r"(used), [head] "=&r"(head), [at] "=&r"(at), [word] "=&r"(word),
+		  [from] "=&r"(from), [left] "=&r"(left), [cs] "=m"(rseq->rseq_cs)
+		: [ring] "r"(ring->head), [self] "r"(ring), [words] "r"(words), [n] "r"(n),
+		  [at_most] "r"(at_most), [head_at] "i"(offsetof(struct mt_thread, head)),
+		  [tail_at] "i"(offsetof(struct mt_thread, tail)),
+		  [bytes_at] "i"(offsetof(struct mt_ring, bytes)),
+		  [cells_at] "i"(offsetof(struct mt_ring, cells)), [cell_bytes] "i"(CELL_BYTES)
+		: "memory", "cc");
+	return used;
+}
+
 /* Atomic against this thread's handlers only. */
 static bool swap(__u64 *word, uint64_t from, uint64_t to)
 {
@@ -150,13 +207,17 @@ void mt_ring_take_over(const struct mt_ring *ring)
 		put(ring->head, ring->cells, ring->bytes, seq);
 }
 
+static void note_peak(const struct mt_ring *ring, uint64_t peak)
+{
+	if (peak > ring->head->peak_bytes)
+		VOLATILE(ring->head->peak_bytes) = peak;
+}
+
 bool mt_ring_try(const struct mt_ring *ring, const struct mt_cell *cell)
 {
 	uint64_t used = ring->rseq ? append_rseq(ring, cell) : append_helped(ring, cell);
-	uint64_t peak = used < ring->bytes ? used + CELL_BYTES : ring->bytes;
 
-	if (peak > ring->head->peak_bytes)
-		VOLATILE(ring->head->peak_bytes) = peak;
+	note_peak(ring, used < ring->bytes ? used + CELL_BYTES : ring->bytes);
 	return used < ring->bytes;
 }
 
@@ -173,8 +234,8 @@ static void latch(const struct mt_ring *ring)
 	control->latch_slot = ring->slot;
 }
 
-/* Until the collector has made room, or WAIT_NS are over; false: it is gone. */
-static bool wait_for_room(const struct mt_ring *ring)
+/* Until the ring has at_most bytes in it, or WAIT_NS are over; false: the collector is gone. */
+static bool wait_for_room(const struct mt_ring *ring, uint64_t at_most)
 {
 	struct timespec limit = { .tv_nsec = WAIT_NS };
 	const uint32_t *futex = &mt_session.gate->futex;
@@ -182,7 +243,7 @@ static bool wait_for_room(const struct mt_ring *ring)
 
 	latch(ring);
 	f = __atomic_load_n(futex, __ATOMIC_ACQUIRE);
-	if (VOLATILE(ring->head->head) - VOLATILE(ring->head->tail) >= ring->bytes)
+	if (VOLATILE(ring->head->head) - VOLATILE(ring->head->tail) > at_most)
 		mt_syscall4(SYS_futex, (long)futex, FUTEX_WAIT, f, (long)&limit);
 	if (!mt_session_orphaned())
 		return true;
@@ -193,10 +254,28 @@ static bool wait_for_room(const struct mt_ring *ring)
 bool mt_ring_append(const struct mt_ring *ring, const struct mt_cell *cell)
 {
 	while (!mt_ring_try(ring, cell))
-		if (!wait_for_room(ring)) {
+		if (!wait_for_room(ring, ring->bytes - CELL_BYTES)) {
 			__atomic_fetch_add(&mt_session.control->lost_events, 1, __ATOMIC_RELAXED);
 			return false;
 		}
+	return true;
+}
+
+bool mt_ring_append_blob(const struct mt_ring *ring, uint8_t kind, uint64_t *words, uint32_t bytes)
+{
+	uint64_t n = mt_blob_cells(bytes), at_most = ring->bytes - n * CELL_BYTES, used;
+
+	words[0] = MT_CELL_HEAD(MT_CELL_BLOB, kind, 0, bytes);
+	for (;;) {
+		used = append_cells_rseq(ring, words, n, at_most);
+		if (used <= at_most)
+			break;
+		if (!wait_for_room(ring, at_most)) {
+			__atomic_fetch_add(&mt_session.control->lost_events, 1, __ATOMIC_RELAXED);
+			return false;
+		}
+	}
+	note_peak(ring, used + n * CELL_BYTES);
 	return true;
 }
 

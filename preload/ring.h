@@ -45,6 +45,19 @@ bool mt_ring_try(const struct mt_ring *ring, const struct mt_cell *cell);
 /* Appends; waits for room. */
 bool mt_ring_append(const struct mt_ring *ring, const struct mt_cell *cell);
 
+/*
+ * Appends a record as one blob; words[0] is for the cell's head, the record's bytes (a
+ * multiple of 8) follow, and 24 bytes behind them can be read.  Waits for room.  Only where
+ * mt_ring_takes_blob().
+ */
+bool mt_ring_append_blob(const struct mt_ring *ring, uint8_t kind, uint64_t *words, uint32_t bytes);
+
+/* A blob needs the restartable sequence, and no more than half of the ring. */
+static inline bool mt_ring_takes_blob(const struct mt_ring *ring, uint32_t bytes)
+{
+	return ring->rseq && mt_blob_cells(bytes) * sizeof(struct mt_cell) <= ring->bytes / 2;
+}
+
 /* Finishes what the thread that held the ring before left undone. */
 void mt_ring_take_over(const struct mt_ring *ring);
 

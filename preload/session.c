@@ -29,6 +29,7 @@
 
 #include "preload/apart.h"
 #include "preload/arena.h"
+#include "preload/compare.h"
 #include "preload/glibc.h"
 #include "preload/modules.h"
 #include "preload/probe.h"
@@ -224,7 +225,7 @@ static int receive_welcome(int fd, struct mt_welcome *ret, int *fds)
 	if (message.msg_flags & MSG_CTRUNC)
 		return -EMFILE;
 	if (n != sizeof(*ret) || ret->magic != MT_HELLO_MAGIC || ret->error ||
-	    ret->version != MT_WIRE_VERSION || n_fds != MT_FDS)
+	    ret->version != MT_WIRE_VERSION || n_fds != MT_FDS - !ret->references_stride)
 		return -EPROTO;
 	return 0;
 }
@@ -252,8 +253,9 @@ static bool sane(const struct mt_welcome *welcome)
 	return (welcome->capture == MT_CAPTURE_EBPF || welcome->capture == MT_CAPTURE_INLINE) &&
 	       budget >= MT_BUDGET_MIN_BYTES && budget <= MT_BUDGET_MAX_BYTES &&
 	       !(budget & (budget - 1)) && ring >= MT_PAGE_BYTES && !(ring & (ring - 1)) &&
-	       welcome->references_stride >= MT_WORDS_OFFSET + budget &&
-	       (welcome->capture == MT_CAPTURE_EBPF || welcome->scratch_offset);
+	       (!welcome->references_stride ||
+		(welcome->references_stride >= MT_WORDS_OFFSET + budget &&
+		 (welcome->capture == MT_CAPTURE_EBPF || welcome->scratch_offset)));
 }
 
 /* Maps what a chunk has and enters it in the table. */
@@ -278,9 +280,10 @@ static int add_chunk(const struct mt_welcome *welcome, const int *fds)
 	/* Without access until claimed: mlockall() makes the rest of it real. */
 	chunk.rings = map(rings_bytes, PROT_NONE, fds[MT_FD_RINGS],
 			  welcome->rings_offset + heads_bytes);
-	chunk.references = map(references_bytes, protection, fds[MT_FD_REFERENCES],
-			       welcome->references_offset);
-	if (!chunk.heads || !chunk.rings || !chunk.references) {
+	if (references_bytes)
+		chunk.references = map(references_bytes, protection, fds[MT_FD_REFERENCES],
+				       welcome->references_offset);
+	if (!chunk.heads || !chunk.rings || (references_bytes && !chunk.references)) {
 		unmap(chunk.heads, heads_bytes);
 		unmap(chunk.rings, rings_bytes);
 		unmap(chunk.references, references_bytes);
@@ -305,7 +308,7 @@ static int map_run(const struct mt_welcome *welcome, const int *fds)
 	if (mt_syscall3(SYS_madvise, word, MT_PAGE_BYTES, MADV_WIPEONFORK))
 		return -ENOSYS;
 
-	s->control = map(MT_PAGE_BYTES, PROT_READ | PROT_WRITE, fds[MT_FD_CONTROL], 0);
+	s->control = map(sizeof(*s->control), PROT_READ | PROT_WRITE, fds[MT_FD_CONTROL], 0);
 	s->gate = map(MT_PAGE_BYTES, PROT_READ, fds[MT_FD_RINGS], 0);
 	if (!s->control || !s->gate)
 		return -ENOMEM;
@@ -344,6 +347,7 @@ static int shake_here(const struct question *question)
 		return err;
 	s->budget_bytes = welcome.budget_bytes;
 	s->ring_bytes = welcome.ring_bytes;
+	s->flags = s->control->flags;
 	s->process = welcome.process_id;
 	s->epoch = mt_session_first_epoch();
 	s->start = MT_PROCESS_START;
@@ -409,7 +413,7 @@ static void undo(void)
 	struct mt_session *s = &mt_session;
 
 	unmap(s->fork_word, MT_PAGE_BYTES);
-	unmap(s->control, MT_PAGE_BYTES);
+	unmap(s->control, sizeof(*s->control));
 	unmap(s->gate, MT_PAGE_BYTES);
 	s->fork_word = NULL;
 	s->control = NULL;
@@ -437,6 +441,7 @@ static bool join(char **env)
 	if (mt_syscall3(SYS_gettid, 0, 0, 0) == mt_syscall3(SYS_getpid, 0, 0, 0))
 		mt_session.main_thread = (uint64_t)__builtin_thread_pointer();
 	mt_session.probe_absent = mt_probe_is_instrumented();
+	mt_compare_choose();
 	return true;
 }
 

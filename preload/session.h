@@ -27,7 +27,7 @@
 struct mt_chunk {
 	struct mt_thread *heads;
 	char *rings;
-	char *references;
+	char *references; /* NULL: MT_RUN_RAW */
 	uint64_t references_stride;
 	uint64_t scratch_offset;
 	uint32_t first_slot;
@@ -59,6 +59,7 @@ struct mt_session {
 	struct mt_address address;
 	uint32_t budget_bytes;
 	uint32_t ring_bytes;
+	uint32_t flags; /* MT_RUN_* */
 
 	/* mt_session_token(); becomes 0 in a fork's child, also in that of a raw clone(). */
 	uint64_t *fork_word;

@@ -291,14 +291,14 @@ static bool lock_slot(struct mt_thread *head)
 }
 
 /* The registration probe: has BPF seen it, so that the slot is ours there too? */
-static bool registered(const struct mt_reference *reference, uint32_t slot)
+static bool registered(uint32_t slot)
 {
-	uint32_t probes = *(const volatile uint32_t *)&reference->probes;
+	const volatile struct mt_answer *answer = &mt_session.control->answers[slot];
+	uint32_t probes = answer->probes;
 
 	mt_probe_send(slot | (uint64_t)mt_session.epoch << 32, MT_PROBE_REGISTER, 0, 0, 0,
 		      mt_session.address.cookie, 0);
-	return *(const volatile uint32_t *)&reference->probes != probes &&
-	       *(const volatile uint32_t *)&reference->status == MT_PROBE_REGISTERED;
+	return answer->probes != probes && answer->status == MT_PROBE_REGISTERED;
 }
 
 static bool has_rseq(void)
@@ -324,24 +324,25 @@ static bool take_slot(struct mt_self *self, struct mt_chunk *chunk, uint32_t i)
 		return false;
 	if (mt_syscall3(SYS_mprotect, (long)cells, mt_session.ring_bytes, PROT_READ | PROT_WRITE))
 		return false;
-	if (chunk->capture == MT_CAPTURE_INLINE) {
-		mt_claim_reference((void *)reference, (void *)(reference + MT_DICTIONARY_OFFSET));
-	} else if (!registered((void *)reference, slot)) {
+	if (chunk->capture == MT_CAPTURE_EBPF && !registered(slot)) {
 		mt_session.probe_absent = 1;
 		return false;
 	}
+	if (chunk->capture == MT_CAPTURE_INLINE && chunk->references)
+		mt_claim_reference((void *)reference, (void *)(reference + MT_DICTIONARY_OFFSET));
 	self->ring.head = head;
 	self->ring.cells = cells;
 	self->ring.bytes = mt_session.ring_bytes;
 	self->ring.rseq = has_rseq();
 	self->ring.slot = slot;
-	self->reference = (void *)reference;
-	self->scratch = chunk->capture == MT_CAPTURE_INLINE
+	self->capture = chunk->capture;
+	self->reference = chunk->references ? (void *)reference : NULL;
+	self->scratch = chunk->capture == MT_CAPTURE_INLINE && chunk->references
 				? (void *)(reference + chunk->scratch_offset)
 				: NULL;
 	self->room = &chunk->copies[i];
 	self->capture_start = 0;
-	self->detached = 0;
+	self->alone = 0;
 	self->piece_id = 0;
 	mt_ring_take_over(&self->ring);
 	return true;
@@ -401,13 +402,15 @@ static void append_kept(struct mt_self *self)
 static void announce(struct mt_self *self)
 {
 	const struct mt_reference *reference = self->reference;
-	uint32_t capture = self->scratch ? MT_CAPTURE_INLINE : MT_CAPTURE_EBPF;
+	const struct mt_answer *answer = &mt_session.control->answers[self->ring.slot];
+	uint16_t generation = reference ? (uint16_t)reference->generation : 0;
+	uint32_t seq = reference ? (uint32_t)(reference->seq / 2) : 0;
 	/* As the kernel counts, where BPF has said it; else as a PID namespace does. */
-	uint64_t tid = self->scratch ? mt_syscall3(SYS_gettid, 0, 0, 0) : reference->owner_tid;
-	uint64_t pid = self->scratch ? mt_syscall3(SYS_getpid, 0, 0, 0) : reference->owner_tgid;
+	bool told = self->capture == MT_CAPTURE_EBPF;
+	uint64_t tid = told ? answer->owner_tid : (uint64_t)mt_syscall3(SYS_gettid, 0, 0, 0);
+	uint64_t pid = told ? answer->owner_tgid : (uint64_t)mt_syscall3(SYS_getpid, 0, 0, 0);
 	struct mt_cell cell = {
-		.head = MT_CELL_HEAD(MT_CELL_THREAD, capture, (uint16_t)reference->generation,
-				     (uint32_t)(reference->seq / 2)),
+		.head = MT_CELL_HEAD(MT_CELL_THREAD, self->capture, generation, seq),
 		.w = { mt_now_ns(), mt_session.process, tid << 32 | pid },
 	};
 	int silent = 0;

@@ -22,21 +22,22 @@
 struct mt_self {
 	uint64_t token; /* mt_session_token() that it was claimed with; 0: no slot */
 	struct mt_ring ring;
-	struct mt_reference *reference;
-	struct mt_scratch *scratch; /* NULL: BPF encodes */
-	uint64_t bound;		    /* the end of the thread's stack; 0: not known yet */
-	uint64_t low_known;	    /* from here to bound all is readable */
-	uint64_t low_failed;	    /* a page below it that is not */
-	char **room;		    /* the slot's, for the copy of a window elsewhere */
+	struct mt_reference *reference; /* NULL: windows are raw */
+	struct mt_scratch *scratch;	/* NULL: BPF encodes, or windows are raw */
+	uint64_t bound;			/* the end of the thread's stack; 0: not known yet */
+	uint64_t low_known;		/* from here to bound all is readable */
+	uint64_t low_failed;		/* a page below it that is not */
+	char **room;			/* the slot's, for the copy of a window elsewhere */
 	/* capture.c: the start of the window whose record is being made, or 0; where its
 	 * frame has its mark, and that. */
 	uint64_t capture_start;
 	const volatile uint64_t *capture_mark;
 	uint64_t capture_number;
-	uint32_t detached; /* detached records of this slot so far */
+	uint32_t alone;	   /* raw records of this slot so far */
 	uint32_t unserved; /* events since no slot was found */
 	uint32_t copies;   /* windows that were copied, or are being */
 	uint16_t piece_id;
+	uint16_t capture; /* MT_CAPTURE_* of the slot */
 };
 
 _Static_assert(sizeof(struct mt_self) <= 160, "static TLS is scarce");

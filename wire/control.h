@@ -3,7 +3,7 @@
 /*
  * control.h - the words of a run that the target, BPF and the collector share
  *
- * A page (struct mt_control) for each run, and one of what BPF answers each slot's probes:
+ * A page (struct mt_control) for each run, and two of what BPF answers each slot's probes:
  * in eBPF capture the value of the mmapable BPF array "control", in inline capture a memfd.
  * The target maps it read-write, so nothing in it is believed: the collector copies a word
  * once, then checks it.
@@ -45,8 +45,10 @@
 
 /* What became of the probes of a slot.  Written by BPF, for the shim. */
 struct mt_answer {
-	__u32 status; /* of the last, MT_PROBE_* of wire/reference.h */
-	__u32 probes; /* counts them, whatever became of them */
+	__u32 status;	 /* of the last, MT_PROBE_* of wire/reference.h */
+	__u32 probes;	 /* counts them, whatever became of them */
+	__u32 owner_tid; /* who registered, as the root PID namespace counts */
+	__u32 owner_tgid;
 };
 
 struct mt_control {
@@ -94,4 +96,4 @@ struct mt_control {
 	struct mt_answer answers[MT_BPF_SLOTS];
 };
 
-_Static_assert(sizeof(struct mt_control) == 2 * MT_PAGE_BYTES, "struct mt_control changed size");
+_Static_assert(sizeof(struct mt_control) == 3 * MT_PAGE_BYTES, "struct mt_control changed size");

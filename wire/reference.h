@@ -73,15 +73,13 @@ struct mt_reference {
 	__u64 sum;    /* of the groups' parts of the digest, wire/digest.h */
 	__u64 start;  /* of that window */
 	__u64 end;
-	__u32 epoch;	  /* of the process's mappings; apart from that of any other process */
-	__u32 generation; /* claims of the slot */
-	__u32 owner_tid;  /* as the kernel counts, root PID namespace; 0 in a memfd */
-	__u32 owner_tgid;
+	__u32 epoch;	    /* of the process's mappings; apart from that of any other process */
+	__u32 generation;   /* claims of the slot */
 	__u32 entry;	    /* of the dictionary, which has digest */
 	__u32 resync_asked; /* counted up by the collector: the next record is a key frame */
 	__u32 resync_done;  /* the count that was obeyed last */
 	__u32 busy;	    /* BPF: tid inside; moves by compare-and-swap */
-	__u32 spare0[8];
+	__u32 spare0[10];
 	__u16 range[MT_GROUPS_MAX]; /* MT_RANGE(lo, hi) of each group */
 	__u64 group_digest[MT_GROUPS_MAX];
 	__u8 spare1[MT_REFERENCE_BYTES - 104 - MT_GROUPS_MAX * 10];

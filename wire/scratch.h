@@ -27,15 +27,16 @@ struct mt_scratch {
 	__u64 keep;    /* ~0; key frame: 0, nothing of the reference stays */
 	__u64 mask[2]; /* the groups that are in the record */
 	__u64 end;     /* of the window */
-	__u64 n_out;  /* halves of words behind the record's head */
-	__u64 cursor; /* commit's: halves of them that are done */
-	__u32 resync; /* the resync_asked that the record obeys */
+	__u64 n_out;   /* halves of words behind the record's head */
+	__u64 cursor;  /* commit's: halves of them that are done */
+	__u32 resync;  /* the resync_asked that the record obeys */
 	__u32 spare;
+	__u64 cell_head; /* where the record goes on a ring as a blob, wire/ring.h */
 	struct mt_stack_record record;
 	/* __u32 out[], from mt_stack_head_bytes() behind the record's begin on */
 };
 
-_Static_assert(sizeof(struct mt_scratch) == 2456, "struct mt_scratch changed size");
+_Static_assert(sizeof(struct mt_scratch) == 2464, "struct mt_scratch changed size");
 
 /* A group behind a record's head: two maps, and at most all of its words. */
 #define MT_ENCODED_MAPS 4

@@ -34,10 +34,10 @@ struct mt_hello {
 };
 
 /* The descriptors in a welcome, in this order. */
-#define MT_FD_CONTROL 0	   /* one page at offset 0 */
-#define MT_FD_REFERENCES 1 /* at references_offset, references_stride for each slot */
-#define MT_FD_RINGS 2	   /* the gate at 0, the chunk at rings_offset */
-#define MT_FDS 3
+#define MT_FD_CONTROL 0	   /* struct mt_control at offset 0 */
+#define MT_FD_RINGS 1	   /* the gate at 0, the chunk at rings_offset */
+#define MT_FD_REFERENCES 2 /* at references_offset, references_stride for each slot */
+#define MT_FDS 3	   /* one less where references_stride is 0: slots have none */
 
 struct mt_welcome {
 	__u64 magic;   /* MT_HELLO_MAGIC */

@@ -48,7 +48,7 @@ struct mt_stack_record {
 	__u32 epoch;
 	__u32 ref_digest; /* its low half */
 	__u64 digest;	  /* never 0, but for RAW */
-	__u32 time;	  /* CLOCK_MONOTONIC ns / 2^MT_STACK_TIME_SHIFT, rounded down */
+	__u32 time;	  /* BPF: CLOCK_MONOTONIC ns / 2^MT_STACK_TIME_SHIFT, rounded down */
 	__u32 check;
 	__u64 mask[2];
 };
