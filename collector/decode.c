@@ -3,12 +3,14 @@
  * decode.c - see decode.h for the contract
  *
  * Invariants
- *   - Each byte of a record is read once, and checked after it was read: a bitmap is within
- *     its group's range, its words within the record.
+ *   - Each byte of a record is read once, and checked after it was read: maps are within
+ *     their group's range, the halves that they name within the record.
  *   - frame.digest is 0 from before a frame is changed until its digest was verified, so
  *     that a record that fails half-way leaves a frame that no delta can name.
  *   - group_digest and range describe words; sum is the sum of their parts.  So the cost
- *     follows the groups that changed, as it does for the encoder.
+ *     follows the groups that changed, as it does for the encoder: a group that the record
+ *     does not name has another range only at an end of the window, old or new, or where one
+ *     of both windows has it and the other not.
  */
 #include "collector/decode.h"
 
@@ -27,7 +29,7 @@
 struct frame {
 	uint64_t digest; /* 0: void */
 	uint64_t sum;
-	uint64_t start, end;
+	uint64_t start, end; /* both 0: nothing was ever decoded into it */
 	uint64_t group_digest[MT_GROUPS_MAX];
 	uint16_t range[MT_GROUPS_MAX];
 	uint64_t words[];
@@ -36,21 +38,16 @@ struct frame {
 struct mt_decoder {
 	uint32_t budget_bytes;
 	uint32_t groups;
-	uint32_t generation; /* of the reference */
+	uint16_t generation; /* of the reference */
 	struct frame *reference;
-	struct frame *aside; /* for what does not become the reference; NULL at first */
+	uint64_t *aside; /* the words of a raw window; NULL at first */
 };
 
-/* What is left of a record. */
+/* What is left of a record's body. */
 struct cursor {
 	const char *at;
-	size_t n_words;
+	size_t n_halves;
 };
-
-static struct frame *frame_new(uint32_t budget_bytes)
-{
-	return calloc(1, sizeof(struct frame) + budget_bytes);
-}
 
 int mt_decoder_new(uint32_t budget_bytes, struct mt_decoder **ret)
 {
@@ -64,7 +61,7 @@ int mt_decoder_new(uint32_t budget_bytes, struct mt_decoder **ret)
 		return -ENOMEM;
 	decoder->budget_bytes = budget_bytes;
 	decoder->groups = budget_bytes / MT_GROUP_BYTES;
-	decoder->reference = frame_new(budget_bytes);
+	decoder->reference = calloc(1, sizeof(struct frame) + budget_bytes);
 	if (!decoder->reference)
 		return -ENOMEM;
 	*ret = mt_take_ptr(decoder);
@@ -80,16 +77,6 @@ void mt_decoder_free(struct mt_decoder *decoder)
 	free(decoder);
 }
 
-static uint64_t take_word(struct cursor *cursor)
-{
-	uint64_t word;
-
-	memcpy(&word, cursor->at, sizeof(word));
-	cursor->at += sizeof(word);
-	cursor->n_words--;
-	return word;
-}
-
 /* Whether the mask names groups that the budget does not have. */
 static bool mask_exceeds(const __u64 mask[2], uint32_t groups)
 {
@@ -98,28 +85,37 @@ static bool mask_exceeds(const __u64 mask[2], uint32_t groups)
 	return mask[1] || (groups < 64 && mask[0] >> groups);
 }
 
-/* Copies the head and checks what does not depend on the decoder's reference. */
-static int take_head(const struct mt_decoder *decoder, const void *bytes, size_t len,
-		     struct mt_stack_record *ret)
+/* Whether kind and name go together: a digest, in one of the entries that it can be in; or
+ * none. */
+static bool named_rightly(const struct mt_stack_record *head)
 {
-	struct mt_stack_record head;
+	if (head->kind == MT_STACK_RAW)
+		return !head->digest && !head->ref_digest && !head->mask[0] && !head->mask[1];
+	if (head->kind != MT_STACK_DELTA && head->kind != MT_STACK_KEY)
+		return false;
+	return head->digest && head->entry / MT_DICTIONARY_WAYS * MT_DICTIONARY_WAYS ==
+				       mt_dictionary_set(head->digest);
+}
 
-	if (len < sizeof(head))
+int mt_decode_head(uint32_t budget_bytes, const void *bytes, size_t len,
+		   struct mt_stack_record *ret)
+{
+	size_t head_bytes = mt_stack_head_bytes(budget_bytes), record_bytes;
+	struct mt_stack_record head = { 0 };
+
+	if (len < head_bytes)
 		return -EBADMSG;
-	memcpy(&head, bytes, sizeof(head));
-	if (head.len != len || len % 8 ||
-	    len > MT_STACK_RECORD_MAX_BYTES((size_t)decoder->budget_bytes))
+	memcpy(&head, bytes, head_bytes);
+	record_bytes = (size_t)head.len_words * 8;
+	if (record_bytes < head_bytes || record_bytes > len ||
+	    record_bytes > mt_stack_record_max_bytes(budget_bytes) ||
+	    head.check != mt_stack_check(&head, head.mask[1]))
 		return -EBADMSG;
-	if (!mt_window_valid(head.start, head.end, decoder->budget_bytes) ||
-	    mask_exceeds(head.mask, decoder->groups))
+	if (!mt_window_valid(head.start, mt_stack_end(&head), budget_bytes) ||
+	    mask_exceeds(head.mask, budget_bytes / MT_GROUP_BYTES) || !named_rightly(&head))
 		return -EBADMSG;
 	*ret = head;
 	return 0;
-}
-
-static void frame_clear(struct frame *frame, uint32_t budget_bytes)
-{
-	memset(frame, 0, sizeof(*frame) + budget_bytes);
 }
 
 /* The hash of a group whose words outside the range count as zero. */
@@ -134,19 +130,99 @@ static uint64_t hash_group(const uint64_t *words, uint32_t range)
 	return XXH64(inside, sizeof(inside), 0);
 }
 
+static uint32_t take_half(struct cursor *cursor)
+{
+	uint32_t half;
+
+	memcpy(&half, cursor->at, sizeof(half));
+	cursor->at += sizeof(half);
+	return half;
+}
+
 /* XORs a group with what the record has of it. */
 static int apply_xor(uint64_t *words, uint32_t range, struct cursor *cursor)
 {
-	uint64_t bitmap;
+	uint64_t lows, highs, named;
+	__u32 maps[MT_ENCODED_MAPS];
+	size_t n;
 
-	if (!cursor->n_words)
+	if (cursor->n_halves < MT_ENCODED_MAPS)
 		return -EBADMSG;
-	bitmap = take_word(cursor);
-	if (bitmap & ~mt_range_bits(range) ||
-	    (size_t)__builtin_popcountll(bitmap) > cursor->n_words)
+	memcpy(maps, cursor->at, sizeof(maps));
+	lows = mt_get_map(maps);
+	highs = mt_get_map(maps + 2);
+	named = lows | highs;
+	n = MT_ENCODED_MAPS + (size_t)__builtin_popcountll(lows) +
+	    (size_t)__builtin_popcountll(highs);
+	if (named & ~mt_range_bits(range) || n > cursor->n_halves)
 		return -EBADMSG;
-	for (; bitmap; bitmap &= bitmap - 1)
-		words[__builtin_ctzll(bitmap)] ^= take_word(cursor);
+	cursor->n_halves -= n;
+	cursor->at += sizeof(maps);
+	for (; named; named &= named - 1) {
+		int i = __builtin_ctzll(named);
+		uint64_t x = 0;
+
+		if (lows >> i & 1)
+			x = take_half(cursor);
+		if (highs >> i & 1)
+			x |= (uint64_t)take_half(cursor) << 32;
+		words[i] ^= x;
+	}
+	return 0;
+}
+
+/* The group of the address at is touched if its range moves. */
+static void plan_edge(const struct frame *frame, const struct mt_stack_record *head, uint64_t at,
+		      uint32_t groups, uint64_t touched[2])
+{
+	uint32_t r = at / MT_GROUP_BYTES & (groups - 1);
+
+	if (mt_group_range(head->start, mt_stack_end(head), r, groups) != frame->range[r])
+		touched[r / 64] |= 1ULL << r % 64;
+}
+
+/* The groups that the record changes, in words or in range. */
+static void plan(const struct frame *frame, const struct mt_stack_record *head, uint32_t groups,
+		 uint64_t touched[2])
+{
+	uint64_t end = mt_stack_end(head);
+	bool known = frame->end != 0;
+
+	touched[0] = head->mask[0];
+	touched[1] = head->mask[1];
+	if (head->start == frame->start && end == frame->end)
+		return;
+	for (uint32_t w = 0; w * 64 < groups; w++) {
+		uint64_t cover = mt_window_cover(head->start, end, groups, w);
+
+		if (known)
+			cover ^= mt_window_cover(frame->start, frame->end, groups, w);
+		touched[w] |= cover;
+	}
+	if (!known)
+		return;
+	plan_edge(frame, head, head->start, groups, touched);
+	plan_edge(frame, head, end - 1, groups, touched);
+	plan_edge(frame, head, frame->start, groups, touched);
+	plan_edge(frame, head, frame->end - 1, groups, touched);
+}
+
+static int apply_group(struct frame *frame, uint32_t groups, uint32_t r,
+		       const struct mt_stack_record *head, struct cursor *cursor, uint64_t *sum)
+{
+	uint32_t range = mt_group_range(head->start, mt_stack_end(head), r, groups);
+	uint64_t *words = frame->words + r * MT_GROUP_WORDS;
+	int err;
+
+	if (head->mask[r / 64] >> r % 64 & 1) {
+		err = apply_xor(words, range, cursor);
+		if (err)
+			return err;
+	}
+	*sum -= mt_group_part(frame->range[r], frame->group_digest[r], r);
+	frame->range[r] = (uint16_t)range;
+	frame->group_digest[r] = range ? hash_group(words, range) : 0;
+	*sum += mt_group_part(range, frame->group_digest[r], r);
 	return 0;
 }
 
@@ -154,165 +230,128 @@ static int apply_xor(uint64_t *words, uint32_t range, struct cursor *cursor)
 static int apply(struct frame *frame, uint32_t groups, const struct mt_stack_record *head,
 		 struct cursor *cursor)
 {
-	/* Where the window did not move, no range did. */
-	bool moved = head->start != frame->start || head->end != frame->end;
-	uint64_t sum = frame->sum;
-	uint32_t r;
+	uint64_t sum = frame->sum, touched[2];
 	int err;
 
+	plan(frame, head, groups, touched);
 	frame->digest = 0;
-	for (r = 0; r < groups; r++) {
-		uint64_t *words = frame->words + r * MT_GROUP_WORDS;
-		bool differs = head->mask[r / 64] >> (r % 64) & 1;
-		uint32_t old_range = frame->range[r], range = old_range;
+	for (uint32_t w = 0; w < 2; w++) {
+		for (; touched[w]; touched[w] &= touched[w] - 1) {
+			uint32_t r = w * 64 + (uint32_t)__builtin_ctzll(touched[w]);
 
-		if (moved)
-			range = mt_group_range(head->start, head->end, r, groups);
-		if (!differs && range == old_range)
-			continue;
-		if (differs) {
-			err = apply_xor(words, range, cursor);
+			err = apply_group(frame, groups, r, head, cursor, &sum);
 			if (err)
 				return err;
 		}
-		sum -= mt_group_part(old_range, frame->group_digest[r], r);
-		frame->range[r] = range;
-		frame->group_digest[r] = range ? hash_group(words, range) : 0;
-		sum += mt_group_part(range, frame->group_digest[r], r);
 	}
-	if (cursor->n_words)
+	if (cursor->n_halves > 1)
 		return -EBADMSG;
 	frame->sum = sum;
 	frame->start = head->start;
-	frame->end = head->end;
-	if (mt_digest_finish(head->start, head->end, head->epoch, sum) != head->digest)
+	frame->end = mt_stack_end(head);
+	if (mt_digest_finish(frame->start, frame->end, head->epoch, sum) != head->digest)
 		return -EILSEQ;
 	frame->digest = head->digest;
 	return 0;
 }
 
-/* The frame for windows that do not become the reference, empty. */
-static int frame_aside(struct mt_decoder *decoder, struct frame **ret)
-{
-	if (decoder->aside)
-		frame_clear(decoder->aside, decoder->budget_bytes);
-	else
-		decoder->aside = frame_new(decoder->budget_bytes);
-	if (!decoder->aside)
-		return -ENOMEM;
-	*ret = decoder->aside;
-	return 0;
-}
-
-static int decode_detached(struct mt_decoder *decoder, struct mt_stack_record *head,
-			   struct cursor *cursor, struct frame **ret)
-{
-	int err;
-
-	if (head->ref_digest || head->digest || !cursor->n_words)
-		return -EBADMSG;
-	cursor->n_words--;
-	memcpy(&head->digest, cursor->at + cursor->n_words * 8, sizeof(head->digest));
-	if (!head->digest)
-		return -EBADMSG;
-	err = frame_aside(decoder, ret);
-	if (err)
-		return err;
-	return apply(*ret, decoder->groups, head, cursor);
-}
-
-static int decode_raw(struct mt_decoder *decoder, const struct mt_stack_record *head,
-		      struct cursor *cursor, struct frame **ret)
-{
-	uint64_t base = head->start & ~(uint64_t)(MT_GROUP_BYTES - 1), at, sum = 0;
-	struct frame *frame;
-	int err;
-
-	if (!head->digest || head->mask[0] || head->mask[1] ||
-	    cursor->n_words != (head->end - head->start) / 8)
-		return -EBADMSG;
-	err = frame_aside(decoder, &frame);
-	if (err)
-		return err;
-	for (at = head->start; at < head->end; at += 8)
-		frame->words[at / 8 & (decoder->budget_bytes / 8 - 1)] = take_word(cursor);
-	for (at = base; at < head->end; at += MT_GROUP_BYTES) {
-		uint32_t r = at / MT_GROUP_BYTES & (decoder->groups - 1);
-		uint32_t range = mt_group_range(head->start, head->end, r, decoder->groups);
-
-		sum += mt_digest_part(hash_group(frame->words + r * MT_GROUP_WORDS, range), r);
-	}
-	if (mt_digest_finish(head->start, head->end, head->epoch, sum) != head->digest)
-		return -EILSEQ;
-	decoder->generation = head->generation;
-	decoder->reference->digest = head->digest;
-	*ret = frame;
-	return 0;
-}
-
 static int decode_delta(struct mt_decoder *decoder, const struct mt_stack_record *head,
-			struct cursor *cursor, struct frame **ret)
+			struct cursor *cursor)
 {
 	struct frame *reference = decoder->reference;
 
-	if (!head->digest || !head->ref_digest)
-		return -EBADMSG;
-	if (head->ref_digest != reference->digest || head->generation != decoder->generation)
+	if (!reference->digest || head->ref_digest != (uint32_t)reference->digest ||
+	    head->generation != decoder->generation)
 		return -ESTALE;
-	*ret = reference;
 	return apply(reference, decoder->groups, head, cursor);
 }
 
 static int decode_key(struct mt_decoder *decoder, const struct mt_stack_record *head,
-		      struct cursor *cursor, struct frame **ret)
+		      struct cursor *cursor)
 {
-	struct frame *reference = decoder->reference;
-
-	if (!head->digest || head->ref_digest)
+	if (head->ref_digest)
 		return -EBADMSG;
-	frame_clear(reference, decoder->budget_bytes);
+	memset(decoder->reference, 0, sizeof(struct frame) + decoder->budget_bytes);
 	decoder->generation = head->generation;
-	*ret = reference;
-	return apply(reference, decoder->groups, head, cursor);
+	return apply(decoder->reference, decoder->groups, head, cursor);
+}
+
+/*
+ * Copies one block of a raw window from at to where the window's words lie; returns its hash.
+ * Only the block in which the words' end falls, and the last, are in pieces.
+ */
+static uint64_t take_block(const struct mt_decoder *decoder, uint64_t address, const char *at,
+			   size_t bytes)
+{
+	size_t offset = address & (decoder->budget_bytes - 1);
+	char *words = (char *)decoder->aside, block[MT_GROUP_BYTES] = { 0 };
+	size_t first = decoder->budget_bytes - offset;
+
+	if (bytes == MT_GROUP_BYTES && first >= bytes) {
+		memcpy(words + offset, at, bytes);
+		return XXH64(words + offset, bytes, 0);
+	}
+	first = first < bytes ? first : bytes;
+	memcpy(block, at, bytes);
+	memcpy(words + offset, block, first);
+	memcpy(words, block + first, bytes - first);
+	return XXH64(block, sizeof(block), 0);
+}
+
+static int decode_raw(struct mt_decoder *decoder, const struct mt_stack_record *head,
+		      struct cursor *cursor)
+{
+	size_t left = (size_t)head->window_words * 8;
+	uint64_t address = head->start, digest, sum = 0, k;
+
+	if (cursor->n_halves != ((size_t)head->window_words + 1) * 2)
+		return -EBADMSG;
+	if (!decoder->aside)
+		decoder->aside = malloc(decoder->budget_bytes);
+	if (!decoder->aside)
+		return -ENOMEM;
+	for (k = 0; left; k++) {
+		size_t bytes = left < MT_GROUP_BYTES ? left : MT_GROUP_BYTES;
+
+		sum += mt_digest_part(take_block(decoder, address, cursor->at, bytes), k);
+		cursor->at += bytes;
+		address += bytes;
+		left -= bytes;
+	}
+	memcpy(&digest, cursor->at, sizeof(digest));
+	if (mt_digest_finish(head->start, mt_stack_end(head), head->epoch, sum) != digest)
+		return -EILSEQ;
+	return 0;
 }
 
 int mt_decode_record(struct mt_decoder *decoder, const void *bytes, size_t len,
 		     struct mt_window *ret)
 {
+	size_t head_bytes = mt_stack_head_bytes(decoder->budget_bytes);
 	struct mt_stack_record head;
 	struct cursor cursor;
-	struct frame *frame;
+	uint64_t end;
 	int err;
 
-	err = take_head(decoder, bytes, len, &head);
+	err = mt_decode_head(decoder->budget_bytes, bytes, len, &head);
 	if (err)
 		return err;
-	cursor.at = (const char *)bytes + sizeof(head);
-	cursor.n_words = (len - sizeof(head)) / 8;
+	cursor.at = (const char *)bytes + head_bytes;
+	cursor.n_halves = ((size_t)head.len_words * 8 - head_bytes) / 4;
 
-	switch (head.kind) {
-	case MT_STACK_DELTA:
-		err = decode_delta(decoder, &head, &cursor, &frame);
-		break;
-	case MT_STACK_KEY:
-		err = decode_key(decoder, &head, &cursor, &frame);
-		break;
-	case MT_STACK_KIND_DETACHED:
-		err = decode_detached(decoder, &head, &cursor, &frame);
-		break;
-	case MT_STACK_RAW:
-		err = decode_raw(decoder, &head, &cursor, &frame);
-		break;
-	default:
-		err = -EBADMSG;
-	}
+	if (head.kind == MT_STACK_DELTA)
+		err = decode_delta(decoder, &head, &cursor);
+	else if (head.kind == MT_STACK_KEY)
+		err = decode_key(decoder, &head, &cursor);
+	else
+		err = decode_raw(decoder, &head, &cursor);
 	if (err)
 		return err;
+	end = mt_stack_end(&head);
 	ret->start = head.start;
-	ret->end = head.end;
-	ret->words = frame->words;
+	ret->end = end;
+	ret->words = head.kind == MT_STACK_RAW ? decoder->aside : decoder->reference->words;
 	ret->mask = decoder->budget_bytes / 8 - 1;
-	ret->bottom = head.end - (head.start & ~(uint64_t)(MT_GROUP_BYTES - 1)) <
-		      decoder->budget_bytes;
+	ret->bottom = end - (head.start & ~(uint64_t)(MT_GROUP_BYTES - 1)) < decoder->budget_bytes;
 	return 0;
 }

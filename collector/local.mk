@@ -48,6 +48,8 @@ collector_unwind_sources =	\
 	%D%/decode.h		\
 	%D%/encode.c		\
 	%D%/encode.h		\
+	%D%/faults.c		\
+	%D%/faults.h		\
 	%D%/forward.c		\
 	%D%/forward.h		\
 	%D%/launch.c		\

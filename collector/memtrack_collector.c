@@ -70,6 +70,7 @@ struct collector {
 	struct mt_writer *writer;
 	struct mt_encode *encode;
 	struct mt_pipeline *pipeline;
+	struct mt_faults *faults; /* NULL: none on purpose */
 	char why_inline[256];
 	int command_status; /* -1: not known */
 	bool leave;	    /* remove the directory when nobody uses it any more */
@@ -277,6 +278,7 @@ static int open_pipeline(struct collector *c)
 		.segments = c->segments,
 		.probes = c->probes,
 		.encode = c->encode,
+		.faults = c->faults,
 		.shim_name = slash ? slash + 1 : c->options.shim,
 		.note = note,
 		.ctx = c,
@@ -307,9 +309,25 @@ static const struct {
 	{ open_session, "listen for the tracked processes" },
 };
 
+static int open_faults(struct collector *c)
+{
+	char problem[MT_FAULTS_PROBLEM];
+	int r;
+
+	if (!c->options.faults)
+		return 0;
+	r = mt_faults_new(c->options.faults, problem, &c->faults);
+	if (r < 0)
+		tell(c, MT_MESSAGE_FAILED, "--inject-faults: %s", problem);
+	return r;
+}
+
 static int open_all(struct collector *c)
 {
-	int r;
+	int r = open_faults(c);
+
+	if (r < 0)
+		return r;
 
 	if (getrandom(&c->cookie, sizeof(c->cookie), 0) != sizeof(c->cookie)) {
 		tell(c, MT_MESSAGE_FAILED, "cannot make the run's cookie: %s", strerror(errno));
@@ -333,6 +351,7 @@ static void close_all(struct collector *c)
 {
 	mt_session_close(c->session);
 	mt_pipeline_free(c->pipeline);
+	mt_faults_free(c->faults);
 	mt_encode_stop(c->encode);
 	mt_writer_free(c->writer);
 	mt_segments_close(c->segments);
@@ -424,12 +443,20 @@ static void summarize(struct collector *c, const struct mt_pipeline_counts *n)
 	     "events: %" PRIu64 ", lost %" PRIu64 "; artifact: %" PRIu64 " bytes", n->events,
 	     n->lost_events, mt_writer_bytes(c->writer));
 	tell(c, MT_MESSAGE_SUMMARY,
-	     "stack records: %" PRIu64 ", mean %" PRIu64 " bytes for %" PRIu64
-	     ", mismatches %" PRIu64 ", stale %" PRIu64 ", malformed %" PRIu64 ", dropped %" PRIu64
-	     ", lost %" PRIu64,
-	     st->records, st->records ? st->record_bytes / st->records : 0,
-	     st->records ? st->window_bytes / st->records : 0, st->mismatches, st->stale,
-	     st->malformed, st->dropped, st->lost);
+	     "stack records: %" PRIu64 " for %" PRIu64 " stacks, %" PRIu64 " raw, mean %" PRIu64
+	     " bytes for %" PRIu64,
+	     st->records, st->resolved, st->raw_records,
+	     st->records ? st->record_bytes / st->records : 0,
+	     st->records ? st->window_bytes / st->records : 0);
+	tell(c, MT_MESSAGE_SUMMARY,
+	     "stack records: mismatches %" PRIu64 ", stale %" PRIu64 ", malformed %" PRIu64
+	     ", duplicates %" PRIu64 ", gaps %" PRIu64 ", dropped %" PRIu64 "; lost %" PRIu64,
+	     st->mismatches, st->stale, st->malformed, st->duplicates, st->gaps, st->dropped,
+	     st->lost);
+	for (enum mt_fault i = 0; c->faults && i < _MT_FAULT_MAX; i++)
+		if (mt_faults_done(c->faults, i))
+			tell(c, MT_MESSAGE_SUMMARY, "faults injected: %s %" PRIu64,
+			     mt_fault_name(i), mt_faults_done(c->faults, i));
 	if (c->probes) {
 		tell(c, MT_MESSAGE_SUMMARY,
 		     "probes: refused %" PRIu64 ", busy %" PRIu64 ", ring full %" PRIu64

@@ -5,8 +5,8 @@
  * Invariants
  *   - cursors[] is a heap by key, the smallest first, of the rings that have cells in
  *     this pass.
- *   - A piece has no time of its own and is handed on as soon as it is reached, but for
- *     the pieces of a module record, which have the record's: what was allocated before
+ *   - A piece or a blob has no time of its own and is handed on as soon as it is reached, but
+ *     for the pieces of a module record, which have the record's: what was allocated before
  *     a module changed is to be unwound with the old one.
  *   - A time later than that of the heads by more than a clock can be off is of another
  *     clock, or of none: such a cell is handed on as soon as it is reached, because nothing
@@ -18,6 +18,7 @@
 #include "collector/merge.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,6 +37,7 @@ struct cursor {
 	uint64_t limit;
 	uint32_t slot;
 	uint32_t unpublished;
+	uint32_t cells; /* 1, or those of a blob */
 	struct mt_cell cell;
 };
 
@@ -43,7 +45,7 @@ struct ring_state {
 	int64_t offset_ns;
 	uint64_t tail;	    /* the shared one is for the writer to read */
 	uint64_t module_ns; /* of the module record whose pieces are being handed on */
-	bool damaged;	    /* an impossible head was seen, and counted */
+	bool damaged;	    /* an impossible head or blob was seen, and counted */
 };
 
 struct mt_merge {
@@ -107,6 +109,8 @@ uint64_t mt_merge_damaged(const struct mt_merge *m)
 
 static uint64_t key_of(struct ring_state *ring, const struct mt_cell *cell)
 {
+	if (MT_CELL_TYPE(cell->head) == MT_CELL_BLOB)
+		return 0;
 	if (MT_CELL_TYPE(cell->head) != MT_CELL_PIECE)
 		return cell->w[0] + (uint64_t)ring->offset_ns;
 	if (MT_CELL_KIND(cell->head) != MT_RECORD_MODULE)
@@ -116,7 +120,8 @@ static uint64_t key_of(struct ring_state *ring, const struct mt_cell *cell)
 	return ring->module_ns;
 }
 
-static void load(struct mt_merge *m, struct cursor *c)
+/* False if the ring ends before the blob that is there does. */
+static bool load(struct mt_merge *m, struct cursor *c)
 {
 	const struct mt_cell *cells = mt_segments_cells(m->segments, c->slot);
 
@@ -125,6 +130,22 @@ static void load(struct mt_merge *m, struct cursor *c)
 	c->key = key_of(&m->rings[c->slot], &c->cell);
 	if (c->key > m->latest_ns)
 		c->key = 0;
+	c->cells = 1;
+	if (MT_CELL_TYPE(c->cell.head) == MT_CELL_BLOB)
+		c->cells = mt_blob_cells(MT_CELL_WORD(c->cell.head));
+	return c->cells <= (c->limit - c->at) / sizeof(c->cell);
+}
+
+void mt_merge_copy_blob(const struct mt_merge *m, void *ret)
+{
+	const struct cursor *c = &m->cursors[0];
+	const char *cells = (const char *)mt_segments_cells(m->segments, c->slot);
+	size_t at = (c->at + offsetof(struct mt_cell, w)) % m->segments->ring_bytes;
+	size_t left = m->segments->ring_bytes - at, len = MT_CELL_WORD(c->cell.head);
+	size_t first = len < left ? len : left;
+
+	memcpy(ret, cells + at, first);
+	memcpy((char *)ret + first, cells, len - first);
 }
 
 static void sift_down(struct mt_merge *m, uint32_t i)
@@ -143,6 +164,25 @@ static void sift_down(struct mt_merge *m, uint32_t i)
 	m->cursors[i] = moving;
 }
 
+/* Moves past what is on the ring, so that its thread finds room. */
+static void skip(struct mt_merge *m, uint32_t slot, uint64_t head)
+{
+	m->rings[slot].tail = head;
+	__atomic_store_n(&mt_segments_thread(m->segments, slot)->tail, head, __ATOMIC_RELEASE);
+}
+
+static void count_damage(struct mt_merge *m, uint32_t slot)
+{
+	m->damaged += !m->rings[slot].damaged;
+	m->rings[slot].damaged = true;
+}
+
+static void give_up(struct mt_merge *m, uint32_t slot, uint64_t head)
+{
+	count_damage(m, slot);
+	skip(m, slot, head);
+}
+
 static int add_cursor(struct mt_merge *m, uint32_t slot, uint64_t tail, uint64_t head)
 {
 	if (m->n == m->room) {
@@ -155,15 +195,11 @@ static int add_cursor(struct mt_merge *m, uint32_t slot, uint64_t tail, uint64_t
 		m->room = room;
 	}
 	m->cursors[m->n] = (struct cursor){ .slot = slot, .at = tail, .limit = head };
-	load(m, &m->cursors[m->n++]);
+	if (load(m, &m->cursors[m->n]))
+		m->n++;
+	else
+		give_up(m, slot, head);
 	return 0;
-}
-
-/* Gives up what is on the ring, so that its thread finds room. */
-static void skip(struct mt_merge *m, uint32_t slot, uint64_t head)
-{
-	m->rings[slot].tail = head;
-	__atomic_store_n(&mt_segments_thread(m->segments, slot)->tail, head, __ATOMIC_RELEASE);
 }
 
 static int look_at(struct mt_merge *m, uint32_t slot)
@@ -176,9 +212,7 @@ static int look_at(struct mt_merge *m, uint32_t slot)
 	if (!fill)
 		return 0;
 	if (fill > m->segments->ring_bytes || head % sizeof(struct mt_cell)) {
-		m->damaged += !m->rings[slot].damaged;
-		m->rings[slot].damaged = true;
-		skip(m, slot, head);
+		give_up(m, slot, head);
 		return 0;
 	}
 	if (fill > m->fullest_bytes)
@@ -241,16 +275,19 @@ int64_t mt_merge_cells(struct mt_merge *m, uint64_t below_ns, uint64_t max_cells
 		struct cursor *c = &m->cursors[0];
 
 		r = fn(ctx, c->slot, &c->cell);
-		done++;
-		c->at += sizeof(c->cell);
-		if (++c->unpublished >= PUBLISH_CELLS || c->at == c->limit)
+		done += c->cells;
+		c->at += c->cells * sizeof(c->cell);
+		c->unpublished += c->cells;
+		if (c->at != c->limit && !load(m, c)) {
+			count_damage(m, c->slot);
+			c->at = c->limit;
+		}
+		if (c->unpublished >= PUBLISH_CELLS || c->at == c->limit)
 			publish(m, c);
 		if (c->at == c->limit) {
 			m->cursors[0] = m->cursors[--m->n];
 			if (!m->n)
 				break;
-		} else {
-			load(m, c);
 		}
 		sift_down(m, 0);
 	}

@@ -17,8 +17,9 @@
  * and its append.
  *
  * Contract
- *   Input:     rings that the target writes.  Where a head is impossible, or goes back,
- *              what is on the ring is given up, and the ring counted as damaged.
+ *   Input:     rings that the target writes.  Where a head is impossible, or goes back, or a
+ *              blob is said to be longer than what is on the ring, that is given up, and the
+ *              ring counted as damaged.
  *   Ownership: mt_merge_new() gives an object for mt_merge_free(), which takes NULL;
  *              segments are borrowed.
  *   Errors:    -ENOMEM, or what the callback returned (negative): the pass ends, the cell
@@ -45,6 +46,12 @@ int mt_merge_heads(struct mt_merge *merge);
 /* Second half; returns the number of cells handed on. */
 int64_t mt_merge_cells(struct mt_merge *merge, uint64_t below_ns, uint64_t max_cells, mt_cell_fn fn,
 		       void *ctx);
+
+/*
+ * For the callback of a BLOB, whose cells are handed on as one: copies the record, as many
+ * bytes as the cell's word says.
+ */
+void mt_merge_copy_blob(const struct mt_merge *merge, void *ret);
 
 /* What is to be added to the times of a slot's cells: its process's time namespace. */
 void mt_merge_set_offset(struct mt_merge *merge, uint32_t slot, int64_t offset_ns);

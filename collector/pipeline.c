@@ -11,6 +11,7 @@
 #include "collector/pipeline.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,6 +42,7 @@ struct mt_pipeline {
 	struct mt_processes *processes;
 	struct mt_watch *watch;
 	struct mt_assembler *assemblers; /* MT_SLOTS of them */
+	char *blob;			 /* MT_RECORD_MAX_BYTES for the one at hand */
 	uint32_t root;
 	uint32_t nodes_put; /* nodes below this are put */
 	uint64_t next_sweep_ns;
@@ -76,7 +78,8 @@ int mt_pipeline_new(const struct mt_pipeline_config *config, struct mt_pipeline 
 	p->config = *config;
 	p->nodes_put = MT_NODE_FIRST;
 	p->assemblers = calloc(MT_SLOTS, sizeof(*p->assemblers));
-	if (!p->assemblers)
+	p->blob = malloc(MT_RECORD_MAX_BYTES);
+	if (!p->assemblers || !p->blob)
 		return -ENOMEM;
 	if ((r = mt_merge_new(config->segments, &p->merge)) < 0 ||
 	    (r = mt_call_tree_init(&p->tree, UINT32_MAX)) < 0 ||
@@ -102,6 +105,7 @@ void mt_pipeline_free(struct mt_pipeline *p)
 	for (uint32_t i = 0; p->assemblers && i < MT_SLOTS; i++)
 		mt_assembler_done(&p->assemblers[i]);
 	free(p->assemblers);
+	free(p->blob);
 	free(p);
 }
 
@@ -208,15 +212,27 @@ static int on_note(struct mt_pipeline *p, uint32_t slot, const char *record, siz
 	return on_not_tracked(p, owner.tgid, record + sizeof(head), reasons[head.reason]);
 }
 
+static int push_sound(void *ctx, uint32_t slot, const void *record, size_t len)
+{
+	return mt_stacks_push(ctx, slot, record, len);
+}
+
+static int push_record(struct mt_pipeline *p, uint32_t slot, const void *record, size_t len)
+{
+	if (!p->config.faults)
+		return mt_stacks_push(p->stacks, slot, record, len);
+	return mt_faults_push(p->config.faults, slot, record, len, push_sound, p->stacks);
+}
+
 /* One that came over a ring: it can not be left there, its event is behind it. */
 static int push_stack(struct mt_pipeline *p, uint32_t slot, const void *record, size_t len)
 {
-	int r = mt_stacks_push(p->stacks, slot, record, len);
+	int r = push_record(p, slot, record, len);
 
 	if (r != -EAGAIN)
 		return r;
 	mt_stacks_make_room(p->stacks);
-	return mt_stacks_push(p->stacks, slot, record, len);
+	return push_record(p, slot, record, len);
 }
 
 static int on_piece(struct mt_pipeline *p, uint32_t slot, const struct mt_cell *cell)
@@ -243,6 +259,19 @@ static int on_piece(struct mt_pipeline *p, uint32_t slot, const struct mt_cell *
 		r = 0;
 	}
 	return r < 0 ? r : 0;
+}
+
+static int on_blob(struct mt_pipeline *p, uint32_t slot, const struct mt_cell *cell)
+{
+	size_t len = MT_CELL_WORD(cell->head);
+
+	if (MT_CELL_KIND(cell->head) != MT_RECORD_STACK || !len || len % 8 ||
+	    len > MT_RECORD_MAX_BYTES) {
+		p->stray_cells++;
+		return 0;
+	}
+	mt_merge_copy_blob(p->merge, p->blob);
+	return push_stack(p, slot, p->blob, len);
 }
 
 /* A slot's cells are another thread's from here on, or their process is told of. */
@@ -282,6 +311,8 @@ static int on_cell(void *ctx, uint32_t slot, const struct mt_cell *cell)
 		return on_claim(p, slot, cell);
 	case MT_CELL_PIECE:
 		return on_piece(p, slot, cell);
+	case MT_CELL_BLOB:
+		return on_blob(p, slot, cell);
 	case MT_CELL_LOSS:
 		p->lost_events += cell->w[1];
 		return 0;
@@ -291,20 +322,26 @@ static int on_cell(void *ctx, uint32_t slot, const struct mt_cell *cell)
 	}
 }
 
+/* The time of a record's head, whose upper bits are those of a time near now. */
+static uint64_t near_ns(uint32_t time, uint64_t now_ns)
+{
+	uint64_t now = now_ns >> MT_STACK_TIME_SHIFT;
+
+	return (now + (uint64_t)(int64_t)(int32_t)(time - (uint32_t)now)) << MT_STACK_TIME_SHIFT;
+}
+
 static int on_stack(void *ctx, const void *record, size_t len)
 {
 	struct mt_pipeline *p = ctx;
-	struct mt_stack_record head;
+	uint32_t time;
 	int r;
 
-	if (len < sizeof(head)) {
-		p->stray_cells++;
-		return 0;
+	r = push_record(p, MT_STACKS_ANY_SLOT, record, len);
+	if (r == -EAGAIN) { /* So it is a record. */
+		memcpy(&time, (const char *)record + offsetof(struct mt_stack_record, time),
+		       sizeof(time));
+		p->refused_ns = near_ns(time, mt_clock_ns());
 	}
-	memcpy(&head, record, sizeof(head));
-	r = mt_stacks_push(p->stacks, head.slot, record, len);
-	if (r == -EAGAIN)
-		p->refused_ns = head.time_ns;
 	return r;
 }
 

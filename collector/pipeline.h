@@ -6,7 +6,8 @@
  *   drain -> merge -> decode -> unwind -> (queue) -> encode -> write
  *
  * Contract
- *   Input:     open segments and, in an eBPF run, open probes; both borrowed, as is encode.
+ *   Input:     open segments and, in an eBPF run, open probes; both borrowed, as are encode
+ *              and faults.
  *   Ownership: mt_pipeline_new() gives an object for mt_pipeline_free(), which takes NULL.
  *   Errors:    negative errno, of memory mostly.  The first one ends the recording; the
  *              caller switches the targets off and says so.
@@ -14,6 +15,7 @@
  *   Bounds:    a pass hands on at most MT_PIPELINE_CELLS cells.
  */
 #include "collector/encode.h"
+#include "collector/faults.h"
 #include "collector/probes.h"
 #include "collector/segments.h"
 #include "collector/session.h"
@@ -27,6 +29,7 @@ struct mt_pipeline_config {
 	struct mt_segments *segments;
 	struct mt_probes *probes; /* NULL: inline */
 	struct mt_encode *encode;
+	struct mt_faults *faults; /* what is to happen to stack records on purpose; or NULL */
 	const char *shim_name;
 	/* A process that is not tracked, for people; the artifact is told by itself. */
 	void (*note)(void *ctx, const char *text);

@@ -3,11 +3,19 @@
  * stacks.c - see stacks.h for the contract
  *
  * Invariants
- *   - A slot's waiting records are in the order in which they were emitted.
- *   - known[] mirrors the slot's dictionary after the records that were applied; it keeps
- *     what an entry was before its last change, for the event of a call that a signal
- *     handler's capture overtook between its last look at seq and its append.
- *   - seq counts up and wraps: it is compared by difference.
+ *   - A slot's waiting records are in the order in which they were sent, which their numbers
+ *     tell; raw ones, which have numbers of their own, apart from the others.  None is there
+ *     twice, none was applied before.
+ *   - known[] has what an entry of the slot's dictionary stood for after the records that were
+ *     applied; past[] what it was before its last changes, for the event of a call that
+ *     a signal handler's capture overtook between its last look at seq and its append.
+ *   - Where numbers are missing, a lost record may have changed any entry: an older one
+ *     counts only if the dictionary has its digest still and no record that waits will put
+ *     it there.
+ *   - A generation begins with an empty dictionary, known[] with it.
+ *   - Who has lost a stack is asked for a key frame first, then made to forget the digest: what
+ *     comes for want of the digest is then a key frame.
+ *   - Numbers wrap: they are compared by difference.
  */
 #include "collector/stacks.h"
 
@@ -22,40 +30,86 @@
 #include "collector/unwind.h"
 #include "wire/stack_record.h"
 
-#define DETACHED_KEPT 16
+/* How many places a record may have come too late and be put in order yet. */
+#define LATE_MAX 16
+/* Raw windows that were applied for an event of a nested capture, which was first. */
+#define RAW_KEPT 16
+#define PAST_KEPT 16
+/* How many numbers a call may be overtaken by; what seems to be further back is older than half
+ * a turn of the numbers. */
+#define OVERTAKEN_MAX (1u << 20)
 
 struct waiting {
-	struct waiting *next;
+	struct waiting *next, *previous;
 	uint32_t len;
 	uint32_t seq;
-	uint16_t kind;
+	uint16_t generation; /* raw: 0 */
+	uint16_t entry;
+	bool raw;
+	uint64_t digest; /* raw: 0 */
 	char bytes[] __attribute__((aligned(8)));
 };
 
-struct entry {
-	uint32_t node, seq;
-	uint32_t old_node, old_seq;
+struct queue {
+	struct waiting *first, *last;
+	/* The last that was taken out; what is not after it comes too late. */
+	bool begun;
+	uint16_t generation;
+	uint32_t seq;
 };
 
-struct detached {
+struct entry {
+	uint64_t digest; /* 0: nothing is known */
+	uint32_t node;
+	uint32_t seq;  /* of the record that brought it */
+	uint32_t sure; /* up to this number nothing lost can have changed it */
+};
+
+struct past {
+	uint16_t entry;
+	bool valid;
+	uint32_t node;
+	uint32_t from, until;
+};
+
+/* A slot's reference and dictionary as far as records were applied. */
+struct mirror {
+	struct mt_decoder *decoder;
+	bool begun;
+	uint16_t generation;
+	uint32_t applied; /* number of the last record */
+	bool has_missing;
+	uint32_t missing; /* the highest that never came, below applied */
+	bool asked;
+	uint32_t asked_at; /* where the slot was when a key frame was asked for */
+	uint32_t next_past;
+	struct past past[PAST_KEPT];
+	struct entry known[MT_DICTIONARY];
+	/* Where the slot was when its dictionary was made to forget the entry, if it was. */
+	uint32_t forgotten_at[MT_DICTIONARY];
+	bool forgotten[MT_DICTIONARY];
+	uint32_t waiting_for[MT_DICTIONARY]; /* records that wait */
+};
+
+struct raw_node {
 	uint32_t node;
 	uint16_t number;
 	bool valid;
 };
 
 struct slot {
-	struct mt_decoder *decoder;
-	struct waiting *first, **last;
+	struct queue records, raws;
 	uint64_t waiting_bytes;
-	struct entry known[MT_DICTIONARY];
-	struct detached detached[DETACHED_KEPT];
-	uint32_t next_detached;
+	struct mirror *mirror; /* NULL until there is a record that is not raw, or an event */
+	struct raw_node kept[RAW_KEPT];
+	uint32_t next_kept;
 };
 
 struct mt_stacks {
 	struct mt_segments *segments;
 	struct mt_call_tree *tree;
 	struct mt_unwinder *unwinder;
+	struct mt_decoder *raw_decoder;
 	struct slot **slots; /* MT_SLOTS of them, NULL until used */
 	uint64_t waiting_bytes;
 	struct mt_stacks_counts counts;
@@ -73,6 +127,9 @@ int mt_stacks_new(struct mt_segments *segments, struct mt_call_tree *tree, struc
 	s->slots = calloc(MT_SLOTS, sizeof(struct slot *));
 	if (!s->slots)
 		return -ENOMEM;
+	r = mt_decoder_new(segments->budget_bytes, &s->raw_decoder);
+	if (r < 0)
+		return r;
 	r = mt_unwinder_new(&s->unwinder);
 	if (r < 0)
 		return r;
@@ -80,15 +137,23 @@ int mt_stacks_new(struct mt_segments *segments, struct mt_call_tree *tree, struc
 	return 0;
 }
 
+static void free_queue(struct queue *queue)
+{
+	while (queue->first) {
+		struct waiting *next = queue->first->next;
+
+		free(queue->first);
+		queue->first = next;
+	}
+}
+
 static void free_slot(struct slot *slot)
 {
-	while (slot->first) {
-		struct waiting *next = slot->first->next;
-
-		free(slot->first);
-		slot->first = next;
-	}
-	mt_decoder_free(slot->decoder);
+	free_queue(&slot->records);
+	free_queue(&slot->raws);
+	if (slot->mirror)
+		mt_decoder_free(slot->mirror->decoder);
+	free(slot->mirror);
 	free(slot);
 }
 
@@ -100,6 +165,7 @@ void mt_stacks_free(struct mt_stacks *s)
 		if (s->slots[i])
 			free_slot(s->slots[i]);
 	free(s->slots);
+	mt_decoder_free(s->raw_decoder);
 	mt_unwinder_free(s->unwinder);
 	free(s);
 }
@@ -109,161 +175,383 @@ void mt_stacks_counts(const struct mt_stacks *s, struct mt_stacks_counts *ret)
 	*ret = s->counts;
 }
 
-static int get_slot(struct mt_stacks *s, uint32_t index, struct slot **ret)
+static struct slot *get_slot(struct mt_stacks *s, uint32_t index)
 {
-	struct slot *slot = s->slots[index];
+	if (!s->slots[index])
+		s->slots[index] = calloc(1, sizeof(struct slot));
+	return s->slots[index];
+}
+
+static int get_mirror(struct mt_stacks *s, struct slot *slot)
+{
+	struct mirror *mirror;
 	int r;
 
-	if (!slot) {
-		slot = calloc(1, sizeof(*slot));
-		if (!slot)
-			return -ENOMEM;
-		r = mt_decoder_new(s->segments->budget_bytes, &slot->decoder);
-		if (r < 0) {
-			free(slot);
-			return r;
-		}
-		for (int i = 0; i < MT_DICTIONARY; i++)
-			slot->known[i].node = slot->known[i].old_node = MT_STOP_LOST;
-		slot->last = &slot->first;
-		s->slots[index] = slot;
+	if (slot->mirror)
+		return 0;
+	mirror = calloc(1, sizeof(*mirror));
+	if (!mirror)
+		return -ENOMEM;
+	r = mt_decoder_new(s->segments->budget_bytes, &mirror->decoder);
+	if (r < 0) {
+		free(mirror);
+		return r;
 	}
-	*ret = slot;
+	slot->mirror = mirror;
 	return 0;
+}
+
+/* Whether a record was sent after the one with that generation and number. */
+static bool is_after(const struct waiting *w, uint16_t generation, uint32_t seq)
+{
+	if (w->generation != generation)
+		return (int16_t)(w->generation - generation) > 0;
+	return (int32_t)(w->seq - seq) > 0;
+}
+
+/*
+ * Puts a record in its place; false if it has none: it is there, or what came after it was
+ * applied.  Either it is the last, as nearly always, or it was late by a few places, or it
+ * came another way than those that are there (the slot's own ring, and BPF's): then it is
+ * the first.
+ */
+static bool enqueue(struct queue *queue, struct waiting *w)
+{
+	struct waiting *before = queue->last;
+
+	if (queue->begun && !is_after(w, queue->generation, queue->seq))
+		return false;
+	if (queue->first && is_after(queue->first, w->generation, w->seq))
+		before = NULL;
+	for (int late = 0; before && !is_after(w, before->generation, before->seq); late++) {
+		if (late == LATE_MAX || !is_after(before, w->generation, w->seq))
+			return false;
+		before = before->previous;
+	}
+	w->previous = before;
+	w->next = before ? before->next : queue->first;
+	*(before ? &before->next : &queue->first) = w;
+	*(w->next ? &w->next->previous : &queue->last) = w;
+	return true;
+}
+
+/* Takes the first one out, which is the caller's then. */
+static struct waiting *dequeue(struct mt_stacks *s, struct slot *slot, struct queue *queue)
+{
+	struct waiting *w = queue->first;
+
+	queue->first = w->next;
+	*(w->next ? &w->next->previous : &queue->last) = NULL;
+	queue->begun = true;
+	queue->generation = w->generation;
+	queue->seq = w->seq;
+	slot->waiting_bytes -= w->len;
+	s->waiting_bytes -= w->len;
+	if (!w->raw)
+		slot->mirror->waiting_for[w->entry]--;
+	return w;
 }
 
 int mt_stacks_push(struct mt_stacks *s, uint32_t index, const void *record, size_t len)
 {
+	mt_cleanup(mt_freep) struct waiting *w = NULL;
 	struct mt_stack_record head;
-	struct waiting *waiting;
 	struct slot *slot;
+	bool raw;
 	int r;
 
-	if (len < sizeof(head) || index >= MT_SLOTS) {
+	r = mt_decode_head(s->segments->budget_bytes, record, len, &head);
+	if (r < 0 || head.slot >= MT_SLOTS || (index != MT_STACKS_ANY_SLOT && index != head.slot)) {
 		s->counts.malformed++;
 		return 0;
 	}
-	memcpy(&head, record, sizeof(head));
-	if (head.len > len || head.len < sizeof(head) || len > MT_RECORD_MAX_BYTES) {
-		s->counts.malformed++;
-		return 0;
-	}
-	if (s->waiting_bytes + head.len > MT_STACKS_WAITING_BYTES)
+	len = (size_t)head.len_words * 8;
+	if (s->waiting_bytes + len > MT_STACKS_WAITING_BYTES)
 		return -EAGAIN;
-	r = get_slot(s, index, &slot);
+	slot = get_slot(s, head.slot);
+	if (!slot)
+		return -ENOMEM;
+	raw = head.kind == MT_STACK_RAW;
+	r = raw ? 0 : get_mirror(s, slot);
 	if (r < 0)
 		return r;
-
-	waiting = malloc(sizeof(*waiting) + head.len);
-	if (!waiting)
+	w = malloc(sizeof(*w) + len);
+	if (!w)
 		return -ENOMEM;
-	*waiting = (struct waiting){ .len = head.len, .seq = head.seq, .kind = head.kind };
-	memcpy(waiting->bytes, record, head.len);
-	*slot->last = waiting;
-	slot->last = &waiting->next;
-	slot->waiting_bytes += head.len;
-	s->waiting_bytes += head.len;
+	*w = (struct waiting){
+		.len = (uint32_t)len,
+		.seq = head.seq,
+		.generation = raw ? 0 : head.generation,
+		.entry = head.entry,
+		.raw = raw,
+		.digest = head.digest,
+	};
+	memcpy(w->bytes, record, len);
+	if (!enqueue(raw ? &slot->raws : &slot->records, w)) {
+		s->counts.duplicates++;
+		return 0;
+	}
+	if (!raw)
+		slot->mirror->waiting_for[w->entry]++;
+	mt_take_ptr(w);
+	slot->waiting_bytes += len;
+	s->waiting_bytes += len;
 	s->counts.records++;
-	s->counts.record_bytes += head.len;
+	s->counts.raw_records += raw;
+	s->counts.record_bytes += len;
 	return 0;
 }
 
-static void drop_first(struct mt_stacks *s, struct slot *slot)
+/* Whether seq is at or a little before that number: what was sent until then. */
+static bool is_until(uint32_t seq, uint32_t number)
 {
-	struct waiting *first = slot->first;
-
-	slot->first = first->next;
-	if (!slot->first)
-		slot->last = &slot->first;
-	slot->waiting_bytes -= first->len;
-	s->waiting_bytes -= first->len;
-	free(first);
+	return number - seq < OVERTAKEN_MAX;
 }
 
-/* The slot's next record is to be a key frame, and the lost stack is to come again. */
-static void resync(struct mt_stacks *s, uint32_t index, uint64_t digest)
+static uint32_t number_of(const struct mt_reference *reference)
+{
+	return (uint32_t)(__atomic_load_n(&reference->seq, __ATOMIC_ACQUIRE) / 2);
+}
+
+static uint64_t *dictionary_entry(struct mt_reference *reference, uint32_t entry)
+{
+	return (uint64_t *)((char *)reference + MT_DICTIONARY_OFFSET) + entry;
+}
+
+/* The slot's next record is to be a key frame, because of one with that number; unless it was
+ * asked since. */
+static void ask_key(struct mt_reference *reference, struct mirror *mirror, uint32_t seq)
+{
+	if (mirror->asked && is_until(seq, mirror->asked_at))
+		return;
+	__atomic_fetch_add(&reference->resync_asked, 1, __ATOMIC_SEQ_CST);
+	mirror->asked = true;
+	mirror->asked_at = number_of(reference);
+}
+
+/* Makes the slot forget what its dictionary has at that entry: digest, or whatever it is. */
+static void forget(struct mt_reference *reference, struct mirror *mirror, uint32_t entry,
+		   uint64_t digest)
+{
+	uint64_t *at = dictionary_entry(reference, entry);
+	uint64_t has = digest ? digest : __atomic_load_n(at, __ATOMIC_ACQUIRE);
+
+	if (has)
+		__atomic_compare_exchange_n(at, &has, 0, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+	mirror->forgotten[entry] = true;
+	mirror->forgotten_at[entry] = number_of(reference);
+}
+
+/* The record came to nothing: its stack is to come again. */
+static void lose_record(struct mt_stacks *s, uint32_t index, struct slot *slot,
+			const struct waiting *w)
 {
 	struct mt_reference *reference = mt_segments_reference(s->segments, index);
-	uint64_t *entry = (uint64_t *)((char *)reference + MT_DICTIONARY_OFFSET) +
-			  digest % MT_DICTIONARY;
-	uint64_t expected = digest;
 
-	__atomic_compare_exchange_n(entry, &expected, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
-	__atomic_fetch_add(&reference->resync_asked, 1, __ATOMIC_RELEASE);
+	if (!reference || w->raw)
+		return;
+	ask_key(reference, slot->mirror, w->seq);
+	forget(reference, slot->mirror, w->entry, w->digest);
 }
 
-static void learn(struct slot *slot, const struct mt_stack_record *head, uint32_t node)
+/*
+ * An event names an entry of which nothing is known: what it stands for is to come again, unless
+ * its record is here already, or the event is from before the entry was forgotten.
+ */
+static void lose_entry(struct mt_stacks *s, uint32_t index, struct mirror *mirror, uint32_t entry,
+		       uint32_t seq)
 {
-	struct entry *entry = &slot->known[head->digest % MT_DICTIONARY];
+	struct mt_reference *reference = mt_segments_reference(s->segments, index);
 
-	if (head->kind == MT_STACK_KIND_DETACHED) {
-		slot->detached[slot->next_detached++ % DETACHED_KEPT] = (struct detached){
-			.node = node, .number = head->seq % MT_STACK_DETACHED, .valid = true
-		};
+	mirror->known[entry] = (struct entry){ 0 };
+	if (!reference || mirror->waiting_for[entry] ||
+	    (mirror->forgotten[entry] && is_until(seq, mirror->forgotten_at[entry])))
 		return;
+	ask_key(reference, mirror, seq);
+	forget(reference, mirror, entry, 0);
+}
+
+/* Before a record is applied: what its number says about those before it. */
+static void note_number(struct mt_stacks *s, struct mirror *mirror, const struct waiting *w,
+			bool key)
+{
+	if (!mirror->begun || mirror->generation != w->generation) {
+		memset(mirror->known, 0, sizeof(mirror->known));
+		memset(mirror->past, 0, sizeof(mirror->past));
+		mirror->has_missing = false;
+	} else if (w->seq != mirror->applied + 1 || key) {
+		/* A key frame follows a reference that was void: left in the middle of its
+		 * move, which may not have come as far as the dictionary. */
+		s->counts.gaps += w->seq != mirror->applied + 1;
+		mirror->has_missing = true;
+		mirror->missing = w->seq - 1;
 	}
-	entry->old_node = entry->node;
-	entry->old_seq = entry->seq;
-	entry->node = node;
-	entry->seq = head->seq;
+	mirror->begun = true;
+	mirror->generation = w->generation;
+	mirror->applied = w->seq;
+}
+
+/* What the entry was is over with this record; node: MT_STOP_LOST if it came to nothing. */
+static void learn(struct mirror *mirror, const struct waiting *w, uint32_t node)
+{
+	struct entry *entry = &mirror->known[w->entry];
+
+	if (entry->digest)
+		mirror->past[mirror->next_past++ % PAST_KEPT] = (struct past){
+			.entry = w->entry,
+			.valid = true,
+			.node = entry->node,
+			.from = entry->seq,
+			.until = w->seq,
+		};
+	*entry = (struct entry){ 0 };
+	if (node != MT_STOP_LOST)
+		*entry = (struct entry){ w->digest, node, w->seq, w->seq };
 }
 
 /* Decodes and unwinds one record; what does not verify becomes MT_STOP_LOST. */
-static int apply(struct mt_stacks *s, uint32_t index, struct slot *slot, struct mt_space *space,
-		 const struct waiting *waiting)
+static int decode(struct mt_stacks *s, struct mt_decoder *decoder, struct mt_space *space,
+		  const struct waiting *w, uint32_t *ret_node)
 {
-	const struct mt_stack_record *head = (const struct mt_stack_record *)waiting->bytes;
-	uint32_t node = MT_STOP_LOST;
 	struct mt_window window;
 	int r;
 
-	r = mt_decode_record(slot->decoder, waiting->bytes, waiting->len, &window);
+	*ret_node = MT_STOP_LOST;
+	r = mt_decode_record(decoder, w->bytes, w->len, &window);
+	if (r == -ENOMEM)
+		return r;
 	if (r < 0) {
-		if (r == -ESTALE)
-			s->counts.stale++;
-		else if (r == -EILSEQ)
-			s->counts.mismatches++;
-		else
-			s->counts.malformed++;
-		resync(s, index, head->digest);
-	} else {
-		s->counts.window_bytes += window.end - window.start;
-		r = mt_unwind(s->unwinder, space, &window, s->tree, &node);
-		if (r < 0)
-			return r;
+		s->counts.stale += r == -ESTALE;
+		s->counts.mismatches += r == -EILSEQ;
+		s->counts.malformed += r == -EBADMSG;
+		return 0;
 	}
-	learn(slot, head, node);
+	s->counts.window_bytes += window.end - window.start;
+	return mt_unwind(s->unwinder, space, &window, s->tree, ret_node);
+}
+
+/* Applies the slot's first record. */
+static int apply(struct mt_stacks *s, uint32_t index, struct slot *slot, struct mt_space *space)
+{
+	mt_cleanup(mt_freep) struct waiting *w = dequeue(s, slot, &slot->records);
+	const struct mt_stack_record *head = (const struct mt_stack_record *)w->bytes;
+	uint32_t node;
+	int r;
+
+	note_number(s, slot->mirror, w, head->kind == MT_STACK_KEY);
+	r = decode(s, slot->mirror->decoder, space, w, &node);
+	if (r < 0)
+		return r;
+	if (node == MT_STOP_LOST)
+		lose_record(s, index, slot, w);
+	learn(slot->mirror, w, node);
 	return 0;
 }
 
-/* Whether an event that names (name, seq) comes after this record. */
-static bool wanted(const struct waiting *waiting, uint32_t seq)
+/* Nothing that may have been lost can have changed what was known at number since. */
+static bool nothing_missing(const struct mirror *mirror, uint32_t since)
 {
-	return waiting->kind == MT_STACK_KIND_DETACHED || (int32_t)(seq - waiting->seq) >= 0;
+	return !mirror->has_missing || mirror->applied - since <= mirror->applied - mirror->missing;
 }
 
-static bool find_detached(const struct slot *slot, uint16_t number, uint32_t *ret_node)
+static uint32_t look_up_past(const struct mirror *mirror, uint16_t name, uint32_t seq)
 {
-	for (int i = 0; i < DETACHED_KEPT; i++) {
-		if (slot->detached[i].valid && slot->detached[i].number == number) {
-			*ret_node = slot->detached[i].node;
+	for (int i = 0; i < PAST_KEPT; i++) {
+		const struct past *past = &mirror->past[i];
+
+		if (past->valid && past->entry == name && (int32_t)(seq - past->from) >= 0 &&
+		    (int32_t)(seq - past->until) < 0 && nothing_missing(mirror, past->from))
+			return past->node;
+	}
+	return MT_STOP_LOST;
+}
+
+/* Whether the slot's dictionary has, as far as anybody knows, had the entry all the time. */
+static bool still_there(struct mt_stacks *s, uint32_t index, const struct mirror *mirror,
+			uint16_t name)
+{
+	struct mt_reference *reference = mt_segments_reference(s->segments, index);
+
+	return reference && !mirror->waiting_for[name] &&
+	       __atomic_load_n(dictionary_entry(reference, name), __ATOMIC_ACQUIRE) ==
+		       mirror->known[name].digest;
+}
+
+static uint32_t look_up(struct mt_stacks *s, uint32_t index, struct mirror *mirror, uint16_t name,
+			uint32_t seq)
+{
+	struct entry *entry = &mirror->known[name];
+	/* The last records of the event's time are not here. */
+	bool ahead = !mirror->begun || (int32_t)(seq - mirror->applied) > 0;
+
+	bool overtaken = entry->seq != seq && is_until(seq, entry->seq);
+	uint32_t node;
+
+	if (!entry->digest || overtaken) {
+		node = look_up_past(mirror, name, seq);
+		if (node != MT_STOP_LOST || entry->digest)
+			return node;
+	}
+	if (entry->digest && (ahead || !nothing_missing(mirror, entry->sure))) {
+		if (still_there(s, index, mirror, name))
+			entry->sure = mirror->applied;
+		else
+			entry->digest = 0;
+	}
+	if (entry->digest)
+		return entry->node;
+	lose_entry(s, index, mirror, name, seq);
+	return MT_STOP_LOST;
+}
+
+static bool find_kept(const struct slot *slot, uint16_t number, uint32_t *ret_node)
+{
+	for (int i = 0; i < RAW_KEPT; i++) {
+		if (slot->kept[i].valid && slot->kept[i].number == number) {
+			*ret_node = slot->kept[i].node;
 			return true;
 		}
 	}
 	return false;
 }
 
-static uint32_t look_up(const struct slot *slot, uint16_t name, uint32_t seq)
+/* The raw window with that number; those before it, which no event has named yet, are kept. */
+static int resolve_raw(struct mt_stacks *s, struct slot *slot, struct mt_space *space,
+		       uint16_t number, uint32_t *ret_node)
 {
-	const struct entry *entry;
-	uint32_t node;
+	const uint16_t numbers = MT_STACK_ALONE, half = numbers / 2;
 
-	if (name >= MT_STACK_DETACHED)
-		return find_detached(slot, name - MT_STACK_DETACHED, &node) ? node : MT_STOP_LOST;
-	if (name >= MT_DICTIONARY)
-		return MT_STOP_LOST;
-	entry = &slot->known[name];
-	return (int32_t)(seq - entry->seq) >= 0 ? entry->node : entry->old_node;
+	while (!find_kept(slot, number, ret_node)) {
+		mt_cleanup(mt_freep) struct waiting *w = NULL;
+		uint32_t node;
+		int r;
+
+		if (!slot->raws.first ||
+		    (uint16_t)(number - slot->raws.first->seq) % numbers >= half) {
+			*ret_node = MT_STOP_LOST;
+			return 0;
+		}
+		w = dequeue(s, slot, &slot->raws);
+		r = decode(s, s->raw_decoder, space, w, &node);
+		if (r < 0)
+			return r;
+		slot->kept[slot->next_kept++ % RAW_KEPT] = (struct raw_node){
+			.node = node, .number = (uint16_t)(w->seq % numbers), .valid = true
+		};
+	}
+	return 0;
+}
+
+static int resolve_known(struct mt_stacks *s, uint32_t index, struct slot *slot,
+			 struct mt_space *space, uint16_t name, uint32_t seq, uint32_t *ret_node)
+{
+	int r = get_mirror(s, slot);
+
+	while (r == 0 && slot->records.first && (int32_t)(seq - slot->records.first->seq) >= 0)
+		r = apply(s, index, slot, space);
+	if (r == 0)
+		*ret_node = look_up(s, index, slot->mirror, name, seq);
+	return r;
 }
 
 void mt_stacks_make_room(struct mt_stacks *s)
@@ -276,41 +564,39 @@ void mt_stacks_make_room(struct mt_stacks *s)
 		    (!s->slots[most] || s->slots[i]->waiting_bytes > s->slots[most]->waiting_bytes))
 			most = i;
 	slot = s->slots[most];
-	while (slot && slot->first) {
-		const struct waiting *first = slot->first;
+	while (slot && slot->waiting_bytes) {
+		struct queue *queue = slot->records.first ? &slot->records : &slot->raws;
+		mt_cleanup(mt_freep) struct waiting *w = dequeue(s, slot, queue);
 
-		resync(s, most, ((const struct mt_stack_record *)first->bytes)->digest);
+		lose_record(s, most, slot, w);
 		s->counts.dropped++;
-		drop_first(s, slot);
 	}
 }
 
 int mt_stacks_resolve(struct mt_stacks *s, uint32_t index, struct mt_space *space, uint16_t name,
 		      uint32_t seq, uint32_t *ret_node)
 {
+	uint32_t node = MT_STOP_LOST;
 	struct slot *slot;
-	uint32_t node;
-	int r;
+	int r = 0;
 
 	if (name >= MT_STACK_NONE) {
-		bool early = name == (MT_STACK_NONE | MT_NONE_BOOTSTRAP);
-
-		*ret_node = early ? MT_STOP_BOOTSTRAP : MT_STOP_LOST;
-		s->counts.lost += !early;
-		return 0;
+		if (name == (MT_STACK_NONE | MT_NONE_BOOTSTRAP))
+			node = MT_STOP_BOOTSTRAP;
+		else if (name == (MT_STACK_NONE | MT_NONE_UNWANTED))
+			node = MT_STOP_NONE;
+	} else {
+		s->counts.resolved++;
+		slot = get_slot(s, index);
+		if (!slot)
+			return -ENOMEM;
+		if (name >= MT_STACK_ALONE)
+			r = resolve_raw(s, slot, space, name - MT_STACK_ALONE, &node);
+		else if (name < MT_DICTIONARY)
+			r = resolve_known(s, index, slot, space, name, seq, &node);
 	}
-	r = get_slot(s, index, &slot);
 	if (r < 0)
 		return r;
-	while (slot->first && wanted(slot->first, seq)) {
-		struct waiting *waiting = slot->first;
-
-		r = apply(s, index, slot, space, waiting);
-		drop_first(s, slot);
-		if (r < 0)
-			return r;
-	}
-	node = look_up(slot, name, seq);
 	s->counts.lost += node == MT_STOP_LOST;
 	*ret_node = node;
 	return 0;

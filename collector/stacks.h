@@ -8,17 +8,20 @@
  * the chain of each entry.  Records are applied up to an event's seq and no further, so
  * that each stack is unwound with the modules that its process had then.
  *
+ * What is lost stays lost, but nothing else is: a record that does not verify, or never
+ * comes, costs the events that name it (MT_STOP_LOST, counted), the slot is asked for a key
+ * frame, and its dictionary forgets the digest, so that the stack comes again.  An event never
+ * gets another's chain.
+ *
  * Contract
  *   Input:     records as they came, checked here; a process's space for the unwinder.
  *   Ownership: mt_stacks_new() gives an object for mt_stacks_free(), which takes NULL;
  *              segments and tree are borrowed.  Records are copied.
  *   Errors:    -ENOMEM; -EAGAIN from mt_stacks_push(): too much is waiting, merge first.
- *              A record that does not verify is no error: it is counted, the slot is asked
- *              for a key frame, its dictionary entry is forgotten so that the stack comes
- *              again, and events that name it get MT_STOP_LOST.
+ *              A record that is none, or that does not verify, is no error: it is counted.
  *   Threads:   one.
- *   Bounds:    MT_STACKS_WAITING_BYTES of records that wait; about 25 KiB and the budget
- *              for each slot that ever had a record.
+ *   Bounds:    MT_STACKS_WAITING_BYTES of records that wait; about 32 KiB and the budget
+ *              for each slot that ever had a record that is not raw.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -29,23 +32,31 @@
 
 #define MT_STACKS_WAITING_BYTES (64u * 1024 * 1024)
 
+/* For mt_stacks_push(): whichever slot the record names. */
+#define MT_STACKS_ANY_SLOT UINT32_MAX
+
 struct mt_stacks;
 
 struct mt_stacks_counts {
-	uint64_t records;
+	uint64_t records; /* of all kinds, taken to be applied */
+	uint64_t raw_records;
 	uint64_t record_bytes;
 	uint64_t window_bytes; /* what they stand for */
-	uint64_t malformed;
-	uint64_t stale;	     /* against another reference than the decoder's */
-	uint64_t mismatches; /* bytes that do not hash to the digest */
-	uint64_t dropped;    /* by mt_stacks_make_room() */
-	uint64_t lost;	     /* events that named a stack that never came */
+	uint64_t malformed;    /* not records, or damaged */
+	uint64_t stale;	       /* against another reference than the decoder's */
+	uint64_t mismatches;   /* bytes that do not hash to the digest */
+	uint64_t duplicates;   /* came again, or too late to be put in order */
+	uint64_t gaps;	       /* numbers of a slot skipped, in one generation */
+	uint64_t dropped;      /* by mt_stacks_make_room() */
+	uint64_t resolved;     /* events that named a stack */
+	uint64_t lost;	       /* of them and others, those whose stack did not come */
 };
 
 int mt_stacks_new(struct mt_segments *segments, struct mt_call_tree *tree, struct mt_stacks **ret);
 void mt_stacks_free(struct mt_stacks *stacks);
 
-/* A stack record of the slot, from the BPF ring or assembled from its own ring. */
+/* A stack record, from the BPF ring (MT_STACKS_ANY_SLOT) or from the ring of a slot, which then
+ * has to be the record's. */
 int mt_stacks_push(struct mt_stacks *stacks, uint32_t slot, const void *record, size_t len);
 
 /* Drops what the slot with the most waiting records has of them: no event may ever ask for
