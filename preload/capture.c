@@ -234,13 +234,11 @@ static bool abandoned(const struct mt_self *self, uint64_t start)
 	       (start - (uint64_t)other.ss_sp < other.ss_size && start >= mark);
 }
 
-/* What the abandoned capture made of the reference, nobody knows. */
+/* What the abandoned capture made of the reference, nobody knows; nor whether its record is on
+ * the ring and its digest not in the dictionary yet.  So all begins anew, as with an owner. */
 static void make_void(struct mt_self *self)
 {
-	struct mt_reference *reference = self->reference;
-
-	reference->digest = 0;
-	*(volatile uint64_t *)&reference->seq = (seq_of(self) + 3) & ~1ULL;
+	mt_claim_reference(self->reference, dictionary_of(self));
 	self->capture_start = 0;
 }
 

@@ -41,8 +41,8 @@ struct mt_stack_record {
 	__u16 slot;
 	__u16 entry; /* of the slot's dictionary, which has the digest from here on */
 	__u16 kind;
-	__u32 seq; /* reference.seq / 2 once this record has moved it */
-	__u16 generation;
+	__u32 seq;	    /* reference.seq / 2 once this record has moved it */
+	__u16 generation;   /* the dictionary was empty when it began; no number is skipped in it */
 	__u16 window_words; /* end - start, in 8 bytes */
 	__u64 start;
 	__u32 epoch;
