@@ -157,7 +157,8 @@ static uint32_t raw_head(const struct mt_self *self, const struct window *w, uin
 static __attribute__((noinline)) bool send_raw(struct mt_self *self, const struct window *w,
 					       struct mt_stack_name *ret)
 {
-	uint32_t number = __atomic_fetch_add(&self->alone, 1, __ATOMIC_RELAXED), head_bytes, k, i;
+	uint32_t number = __atomic_fetch_add(&self->ring.head->alone, 1, __ATOMIC_RELAXED),
+		 head_bytes, k, i;
 	const __u64 *live = (const __u64 *)(w->start + w->extent.shift);
 	struct mt_stack_record head;
 	struct mt_piece_writer writer;
@@ -378,7 +379,7 @@ static uint32_t probe_delta(const struct mt_self *self, const struct window *w,
 /* The same of a window that BPF copies as it is. */
 static uint32_t probe_raw(struct mt_self *self, const struct window *w, struct mt_stack_name *ret)
 {
-	uint32_t number = __atomic_fetch_add(&self->alone, 1, __ATOMIC_RELAXED);
+	uint32_t number = __atomic_fetch_add(&self->ring.head->alone, 1, __ATOMIC_RELAXED);
 
 	*ret = alone(number, 0);
 	return probe(self, w, number);

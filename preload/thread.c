@@ -342,7 +342,6 @@ static bool take_slot(struct mt_self *self, struct mt_chunk *chunk, uint32_t i)
 				: NULL;
 	self->room = &chunk->copies[i];
 	self->capture_start = 0;
-	self->alone = 0;
 	self->piece_id = 0;
 	mt_ring_take_over(&self->ring);
 	return true;

@@ -33,7 +33,6 @@ struct mt_self {
 	uint64_t capture_start;
 	const volatile uint64_t *capture_mark;
 	uint64_t capture_number;
-	uint32_t alone;	   /* raw records of this slot so far */
 	uint32_t unserved; /* events since no slot was found */
 	uint32_t copies;   /* windows that were copied, or are being */
 	uint16_t piece_id;

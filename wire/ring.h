@@ -46,7 +46,9 @@ struct mt_thread {
 	 * at first claim (initialised moves 0 -> 1 -> 2 by compare-and-swap). */
 	__u64 owner[8];
 	__u32 initialised;
-	__u32 spare0;
+	/* Raw records so far, wire/stack_record.h: their numbers go on from owner to owner, so
+	 * that one that an owner sent last, without its event, is never taken for another. */
+	__u32 alone;
 	__u64 spare1[7];
 
 	/* Bytes appended. */

@@ -12,8 +12,8 @@
  *          window's ranges become zero
  *   RAW    the window itself; never becomes a reference, and is in no dictionary: a capture
  *          that interrupts a capture, and all of a run without compression.  seq is a number
- *          of its own that events name (MT_STACK_ALONE); mask is 0, and the digest is
- *          that of raw windows (wire/digest.h)
+ *          of its own that events name (MT_STACK_ALONE), from mt_thread.alone; mask is 0, and
+ *          the digest is that of raw windows (wire/digest.h)
  *
  * DELTA and KEY: the head, which mask[1] is a part of where budgets are above 32 KiB, is
  * followed, for each bit r of mask in rising order, by what differs in group r, in halves of
