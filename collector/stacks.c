@@ -3,9 +3,9 @@
  * stacks.c - see stacks.h for the contract
  *
  * Invariants
- *   - A slot's waiting records are in the order in which they were sent, which their numbers
+ *   - A slot's waiting records are in the order in which they were begun, which their numbers
  *     tell; raw ones, which have numbers of their own, apart from the others.  None is there
- *     twice, none was applied before.
+ *     twice, or again.
  *   - known[] has what an entry of the slot's dictionary stood for after the records that were
  *     applied; past[] what it was before its last changes, for the event of a call that
  *     a signal handler's capture overtook between its last look at seq and its append.
@@ -52,10 +52,6 @@ struct waiting {
 
 struct queue {
 	struct waiting *first, *last;
-	/* The last that was taken out; what is not after it comes too late. */
-	bool begun;
-	uint16_t generation;
-	uint32_t seq;
 };
 
 struct entry {
@@ -93,12 +89,16 @@ struct mirror {
 
 struct raw_node {
 	uint32_t node;
-	uint16_t number;
+	uint32_t seq;
 	bool valid;
 };
 
 struct slot {
 	struct queue records, raws;
+	/* The last record that was taken out; what is not after it comes too late. */
+	bool begun;
+	uint16_t generation;
+	uint32_t seq;
 	uint64_t waiting_bytes;
 	struct mirror *mirror; /* NULL until there is a record that is not raw, or an event */
 	struct raw_node kept[RAW_KEPT];
@@ -210,17 +210,27 @@ static bool is_after(const struct waiting *w, uint16_t generation, uint32_t seq)
 }
 
 /*
- * Puts a record in its place; false if it has none: it is there, or what came after it was
- * applied.  Either it is the last, as nearly always, or it was late by a few places, or it
- * came another way than those that are there (the slot's own ring, and BPF's): then it is
- * the first.
+ * Whether the record was taken out before, or is of no use after those that were.  A raw one is
+ * of use whenever it comes: one that interrupted another is complete, and named, first.
+ */
+static bool is_over(const struct slot *slot, const struct waiting *w)
+{
+	if (!w->raw)
+		return slot->begun && !is_after(w, slot->generation, slot->seq);
+	for (int i = 0; i < RAW_KEPT; i++)
+		if (slot->kept[i].valid && slot->kept[i].seq == w->seq)
+			return true;
+	return false;
+}
+
+/*
+ * Puts a record in its place; false if it is there.  Either it is the last, as nearly always,
+ * or it was late by a few places, or it is the first.
  */
 static bool enqueue(struct queue *queue, struct waiting *w)
 {
 	struct waiting *before = queue->last;
 
-	if (queue->begun && !is_after(w, queue->generation, queue->seq))
-		return false;
 	if (queue->first && is_after(queue->first, w->generation, w->seq))
 		before = NULL;
 	for (int late = 0; before && !is_after(w, before->generation, before->seq); late++) {
@@ -242,13 +252,14 @@ static struct waiting *dequeue(struct mt_stacks *s, struct slot *slot, struct qu
 
 	queue->first = w->next;
 	*(w->next ? &w->next->previous : &queue->last) = NULL;
-	queue->begun = true;
-	queue->generation = w->generation;
-	queue->seq = w->seq;
 	slot->waiting_bytes -= w->len;
 	s->waiting_bytes -= w->len;
-	if (!w->raw)
+	if (!w->raw) {
+		slot->begun = true;
+		slot->generation = w->generation;
+		slot->seq = w->seq;
 		slot->mirror->waiting_for[w->entry]--;
+	}
 	return w;
 }
 
@@ -287,7 +298,7 @@ int mt_stacks_push(struct mt_stacks *s, uint32_t index, const void *record, size
 		.digest = head.digest,
 	};
 	memcpy(w->bytes, record, len);
-	if (!enqueue(raw ? &slot->raws : &slot->records, w)) {
+	if (is_over(slot, w) || !enqueue(raw ? &slot->raws : &slot->records, w)) {
 		s->counts.duplicates++;
 		return 0;
 	}
@@ -507,7 +518,7 @@ static uint32_t look_up(struct mt_stacks *s, uint32_t index, struct mirror *mirr
 static bool find_kept(const struct slot *slot, uint16_t number, uint32_t *ret_node)
 {
 	for (int i = 0; i < RAW_KEPT; i++) {
-		if (slot->kept[i].valid && slot->kept[i].number == number) {
+		if (slot->kept[i].valid && slot->kept[i].seq % MT_STACK_ALONE == number) {
 			*ret_node = slot->kept[i].node;
 			return true;
 		}
@@ -535,9 +546,9 @@ static int resolve_raw(struct mt_stacks *s, struct slot *slot, struct mt_space *
 		r = decode(s, s->raw_decoder, space, w, &node);
 		if (r < 0)
 			return r;
-		slot->kept[slot->next_kept++ % RAW_KEPT] = (struct raw_node){
-			.node = node, .number = (uint16_t)(w->seq % numbers), .valid = true
-		};
+		slot->kept[slot->next_kept++ % RAW_KEPT] = (struct raw_node){ .node = node,
+									      .seq = w->seq,
+									      .valid = true };
 	}
 	return 0;
 }
