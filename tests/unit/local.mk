@@ -70,8 +70,10 @@ unit_tests += %D%/test_decode %D%/test_digest %D%/test_stack_delta
 %C%_test_digest_SOURCES      = %D%/test_digest.c
 %C%_test_digest_CFLAGS       = $(unit_cflags) $(XXHASH_CFLAGS)
 %C%_test_digest_LDADD        = $(XXHASH_LIBS) $(CHECK_LIBS)
-%C%_test_stack_delta_SOURCES = %D%/test_stack_delta.c tests/inline_slot.h tests/stack_player.h
+%C%_test_stack_delta_SOURCES = %D%/test_stack_delta.c preload/compare.S tests/inline_slot.h	\
+	tests/stack_player.h
 %C%_test_stack_delta_CFLAGS  = $(unit_cflags)
+%C%_test_stack_delta_CCASFLAGS = $(AM_CCASFLAGS)
 %C%_test_stack_delta_LDADD   = collector/libcollector.a $(XXHASH_LIBS) $(CHECK_LIBS)
 
 ## The shim's code, but not its flags: here it may be sanitized.

@@ -9,6 +9,7 @@
 
 #include <xxhash.h>
 
+#include "tests/inline_slot.h"
 #include "wire/stack_encode.h"
 
 #define ROUNDS 2000
@@ -45,6 +46,51 @@ START_TEST(live_hash_is_xxh64)
 			ck_assert_uint_eq(mt_live_hash((__u64 *)words, MT_RANGE(lo, hi)),
 					  XXH64(inside, sizeof(inside), 0));
 		}
+	}
+}
+END_TEST
+
+/* The encoder hashes the copy that it makes; the digest alone is made of the live words. */
+START_TEST(copied_group_is_what_is_hashed)
+{
+	uint64_t words[MT_GROUP_WORDS];
+	__u64 copy[MT_GROUP_WORDS];
+
+	fill(words, 9);
+	for (unsigned lo = 0; lo < MT_GROUP_WORDS; lo += 3) {
+		for (unsigned hi = lo + 1; hi <= MT_GROUP_WORDS; hi += 5) {
+			mt_copy_group(copy, (__u64 *)words, MT_RANGE(lo, hi));
+			ck_assert_uint_eq(mt_group_hash(copy),
+					  mt_live_hash((__u64 *)words, MT_RANGE(lo, hi)));
+		}
+	}
+}
+END_TEST
+
+/* A raw window: blocks from its start on, wherever in a group that is, by libxxhash. */
+START_TEST(raw_digest_is_of_blocks)
+{
+	uint64_t words[5 * MT_GROUP_WORDS], record[sizeof(words) / 8 + 16];
+	struct stack_player player = { .budget_bytes = 4096, .epoch = 7 };
+
+	for (unsigned i = 0; i < 5; i++)
+		fill(words + i * MT_GROUP_WORDS, i);
+	for (unsigned n = 1; n <= 4 * MT_GROUP_WORDS; n++) {
+		unsigned at = n * 7 % MT_GROUP_WORDS;
+		uint64_t sum = 0, digest;
+
+		player.start = (uint64_t)(words + at);
+		player.end = player.start + n * 8;
+		for (unsigned k = 0; k * MT_GROUP_WORDS < n; k++) {
+			uint64_t block[MT_GROUP_WORDS] = { 0 };
+			unsigned left = n - k * MT_GROUP_WORDS;
+
+			memcpy(block, words + at + k * MT_GROUP_WORDS,
+			       (left < MT_GROUP_WORDS ? left : MT_GROUP_WORDS) * 8);
+			sum += mt_digest_part(XXH64(block, sizeof(block), 0), k);
+		}
+		digest = mt_digest_finish(player.start, player.end, 7, sum);
+		ck_assert_uint_eq(record[slot_raw(&player, n, record) / 8 - 1], digest);
 	}
 }
 END_TEST
@@ -97,6 +143,8 @@ int main(void)
 	suite_add_tcase(suite, cases);
 	tcase_add_test(cases, group_hash_is_xxh64);
 	tcase_add_test(cases, live_hash_is_xxh64);
+	tcase_add_test(cases, copied_group_is_what_is_hashed);
+	tcase_add_test(cases, raw_digest_is_of_blocks);
 	tcase_add_test(cases, parts_depend_on_place);
 	tcase_add_test(cases, finish_depends_on_all);
 	tcase_add_test(cases, finish_is_never_zero);

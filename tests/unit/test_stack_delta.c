@@ -6,17 +6,22 @@
  * the encoder.
  */
 #include <check.h>
+#include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "collector/decode.h"
+#include "preload/compare.h"
 #include "tests/inline_slot.h"
 #include "tests/stack_player.h"
 #include "wire/stack_encode.h"
 
 #define STEPS 3000
+/* A record's at budgets up to 32 KiB. */
+#define HEAD_BYTES (sizeof(struct mt_stack_record) - 8)
 
 static const uint32_t budgets[] = { 4096, 8192, 16384, 32768, 65536 };
 #define N_BUDGETS (sizeof(budgets) / sizeof(*budgets))
@@ -112,6 +117,203 @@ START_TEST(compare_finds_each_word)
 }
 END_TEST
 
+/* Every way to compare, with words that differ in any bit, at any alignment of 8 bytes. */
+START_TEST(compare_variants_agree)
+{
+	static const struct {
+		const char *name;
+		struct mt_compare compare;
+	} variants[] = {
+		{ "portable", { mt_groups_differ, mt_words_of_group_differ } },
+		{ "sse2", { mt_groups_differ_sse2, mt_words_differ_sse2 } },
+		{ "avx2", { mt_groups_differ_avx2, mt_words_differ_avx2 } },
+	};
+	const struct mt_compare *compare = &variants[_i].compare;
+	__u64 one[5 * MT_GROUP_WORDS + 4], other[5 * MT_GROUP_WORDS + 4];
+
+	if (compare->words == mt_words_differ_avx2 && !__builtin_cpu_supports("avx2")) {
+		printf("# no AVX2 on this machine\n");
+		return;
+	}
+	for (uint32_t at = 0; at < 4; at++) {
+		for (uint32_t i = 0; i < 5 * MT_GROUP_WORDS + 4; i++)
+			one[i] = (i + 1) * MT_XXH_P1;
+		memcpy(other, one, sizeof(one));
+		ck_assert_uint_eq(compare->words(one + at, other + at), 0);
+		ck_assert_uint_eq(compare->groups(one + at, other + at, 4), 0);
+		for (uint32_t i = 0; i < 4 * MT_GROUP_WORDS; i++) {
+			other[at + i] ^= 1ULL << i % 64;
+			ck_assert_uint_eq(compare->groups(one + at, other + at, 4),
+					  1ULL << i / MT_GROUP_WORDS);
+			ck_assert_uint_eq(compare->words(one + at, other + at),
+					  i < 64 ? 1ULL << i : 0);
+			other[at + i] ^= 1ULL << i % 64;
+		}
+		/* What lies behind is not looked at; all may differ. */
+		other[at + 4 * MT_GROUP_WORDS]++;
+		ck_assert_uint_eq(compare->groups(one + at, other + at, 4), 0);
+		for (uint32_t i = 0; i < 4 * MT_GROUP_WORDS; i += 3)
+			other[at + i]++;
+		ck_assert_uint_eq(compare->groups(one + at, other + at, 4), 0xf);
+		ck_assert_uint_eq(compare->words(one + at, other + at), 0x9249249249249249);
+	}
+}
+END_TEST
+
+/* Two ways to encode a group, and two to bring the reference up to date. */
+START_TEST(encoders_agree)
+{
+	struct stack_player player;
+
+	player_init(&player, 8192, 23);
+	for (int round = 0; round < 20000; round++) {
+		__u64 live[MT_GROUP_WORDS], kept[MT_GROUP_WORDS], copy[MT_GROUP_WORDS];
+		__u64 keep = round % 3 ? ~0ULL : 0, map, n, other_n, committed[MT_GROUP_WORDS];
+		__u32 one[MT_ENCODED_HALVES + 2], other[MT_ENCODED_HALVES + 2];
+
+		for (uint32_t i = 0; i < MT_GROUP_WORDS; i++) {
+			live[i] = player_random(&player) & (player_random(&player) % 2 ? ~0U : 0);
+			live[i] |= player_random(&player) % 3 ? 0 : player_random(&player) << 32;
+			kept[i] = player_random(&player) % 4 ? live[i] : player_random(&player);
+		}
+		memcpy(copy, live, sizeof(live));
+		map = keep ? mt_words_of_group_differ(live, kept) : ~0ULL;
+		other_n = mt_group_encode_words(live, kept, map, keep, other);
+		n = mt_group_encode(live, kept, ~0ULL, keep, one);
+		ck_assert_uint_eq(n, other_n);
+		ck_assert_mem_eq(one, other, (MT_ENCODED_MAPS + n) * sizeof(*one));
+		ck_assert_mem_eq(live, copy, sizeof(live));
+
+		memcpy(committed, kept, sizeof(kept));
+		ck_assert_uint_eq(mt_group_commit(committed, mt_get_map(one), mt_get_map(one + 2),
+						  one + MT_ENCODED_MAPS, keep),
+				  n);
+		ck_assert_mem_eq(committed, live, sizeof(live));
+	}
+	player_done(&player);
+}
+END_TEST
+
+/* Words that the bits do not name are zero for the hash and not in the record. */
+START_TEST(encode_keeps_to_its_bits)
+{
+	__u64 live[MT_GROUP_WORDS], kept[MT_GROUP_WORDS];
+	__u32 out[MT_ENCODED_HALVES + 2];
+	__u64 bits = mt_range_bits(MT_RANGE(5, 40));
+
+	for (uint32_t i = 0; i < MT_GROUP_WORDS; i++) {
+		live[i] = ~(__u64)i;
+		kept[i] = i;
+	}
+	ck_assert_uint_eq(mt_group_encode(live, kept, bits, ~0ULL, out), 70);
+	ck_assert_uint_eq(mt_get_map(out), bits);
+	ck_assert_uint_eq(mt_get_map(out + 2), bits);
+	for (uint32_t i = 0; i < MT_GROUP_WORDS; i++)
+		ck_assert_uint_eq(live[i], bits >> i & 1 ? ~(__u64)i : 0);
+}
+END_TEST
+
+/* mt_scratch_plan() touches a group if and only if it has to: all groups are looked at. */
+START_TEST(plan_is_exact)
+{
+	uint64_t budget = budgets[_i];
+	uint32_t groups = budget / MT_GROUP_BYTES;
+	struct stack_player player;
+	struct inline_slot slot;
+	__u64 said[2];
+
+	player_init(&player, budget, 31 + _i);
+	slot_init(&slot, budget);
+	player_step(&player);
+	for (int i = 0; i < STEPS; i++) {
+		struct mt_scratch *scratch = slot.scratch;
+		__u64 mask[2], expected[2] = { 0, 0 };
+
+		/* What the last step left is the reference. */
+		slot_digest(&slot, &player, mask);
+		slot_encode(&slot, &player, slot.reference->seq, mask);
+		slot_commit(&slot);
+		player_step(&player);
+		if (i % 40 == 39)
+			slot.reference->resync_asked++;
+		for (int w = 0; w < 2; w++)
+			said[w] = player_random(&player) & player_random(&player) &
+				  player_random(&player) & mt_bits_between(0, groups, w);
+		memcpy(scratch->touched, said, sizeof(said));
+		mt_scratch_begin(scratch, slot.reference, SLOT_INDEX, player.start, player.end,
+				 player.epoch, SLOT_TIME_NS);
+		mt_scratch_plan(scratch, slot.reference, groups);
+		for (uint32_t r = 0; r < groups; r++) {
+			uint32_t range = mt_group_range(player.start, player.end, r, groups);
+			bool touched = !scratch->keep || said[r / 64] >> r % 64 & 1 ||
+				       range != slot.reference->range[r];
+
+			expected[r / 64] |= (__u64)touched << r % 64;
+		}
+		ck_assert_uint_eq(scratch->touched[0], expected[0]);
+		ck_assert_uint_eq(scratch->touched[1], expected[1]);
+	}
+	slot_done(&slot);
+	player_done(&player);
+}
+END_TEST
+
+/* A digest has its place until the set is full, and is found there, and nowhere else. */
+START_TEST(dictionary_sets)
+{
+	__u64 dictionary[MT_DICTIONARY] = { 0 }, digests[MT_DICTIONARY];
+	uint32_t in_set[MT_DICTIONARY_SETS] = { 0 };
+	uint64_t state = 0x9E3779B97F4A7C15, n = 0;
+
+	/* Until each set has one free: none pushes out another. */
+	for (uint32_t i = 0; n < MT_DICTIONARY / 8 * 7 && i < 100000; i++) {
+		__u64 digest = state = mt_xxh_avalanche(state + i);
+		uint32_t set = mt_dictionary_set(digest) / MT_DICTIONARY_WAYS, at;
+
+		if (in_set[set] == MT_DICTIONARY_WAYS - 1)
+			continue;
+		ck_assert_int_eq(mt_dictionary_find(dictionary, digest), -1);
+		at = mt_dictionary_place(dictionary, digest, i);
+		ck_assert_uint_eq(at / MT_DICTIONARY_WAYS, set);
+		ck_assert_uint_eq(dictionary[at], 0);
+		dictionary[at] = digest;
+		digests[n++] = digest;
+		in_set[set]++;
+	}
+	ck_assert_uint_eq(n, MT_DICTIONARY / 8 * 7);
+	for (uint32_t i = 0; i < n; i++) {
+		int at = mt_dictionary_find(dictionary, digests[i]);
+
+		ck_assert_int_ge(at, 0);
+		ck_assert_uint_eq(dictionary[at], digests[i]);
+		/* One that is there keeps its place, whatever the record's number. */
+		ck_assert_uint_eq(mt_dictionary_place(dictionary, digests[i], i), at);
+		/* One that was forgotten leaves a free place. */
+		dictionary[at] = 0;
+		ck_assert_int_eq(mt_dictionary_find(dictionary, digests[i]), -1);
+		dictionary[mt_dictionary_place(dictionary, digests[i], i)] = digests[i];
+	}
+}
+END_TEST
+
+/* In a full set the number of the record tells who goes: each of them. */
+START_TEST(dictionary_full_set)
+{
+	__u64 dictionary[MT_DICTIONARY];
+	uint32_t pushed_out = 0;
+
+	for (uint32_t i = 0; i < MT_DICTIONARY; i++)
+		dictionary[i] = (__u64)(i % MT_DICTIONARY_WAYS + 1) << 32 | i / MT_DICTIONARY_WAYS;
+	for (uint32_t seq = 0; seq < MT_DICTIONARY_WAYS; seq++) {
+		uint32_t at = mt_dictionary_place(dictionary, 99ULL << 32 | 17, seq);
+
+		ck_assert_uint_eq(at / MT_DICTIONARY_WAYS, 17);
+		pushed_out |= 1U << at % MT_DICTIONARY_WAYS;
+	}
+	ck_assert_uint_eq(pushed_out, 0xff);
+}
+END_TEST
+
 /* What the reference holds is what the decoder holds: digest by digest, window by window. */
 START_TEST(round_trips)
 {
@@ -131,7 +333,7 @@ START_TEST(round_trips)
 
 		player_step(&player);
 		digest = slot_digest(&slot, &player, mask);
-		known += mt_dictionary_has(slot.dictionary, digest);
+		known += mt_dictionary_find(slot.dictionary, digest) >= 0;
 		if (i % 100 == 99)
 			slot.reference->resync_asked++;
 		if (i % 50 == 49)
@@ -139,7 +341,7 @@ START_TEST(round_trips)
 
 		len = slot_encode(&slot, &player, seq, mask);
 		ck_assert_uint_eq(slot.scratch->record.digest, digest);
-		ck_assert_uint_le(len, MT_STACK_RECORD_MAX_BYTES(budget));
+		ck_assert_uint_le(len, mt_stack_record_max_bytes(budget));
 		ck_assert_uint_eq(slot.scratch->record.kind,
 				  i == 0 || i % 100 == 99 ? MT_STACK_KEY : MT_STACK_DELTA);
 		ck_assert_int_eq(mt_decode_record(decoder, &slot.scratch->record, len, &window), 0);
@@ -148,7 +350,9 @@ START_TEST(round_trips)
 		slot_commit(&slot);
 		ck_assert_uint_eq(slot.reference->seq, 2 * (uint64_t)slot.scratch->record.seq);
 		ck_assert_uint_eq(slot.reference->digest, digest);
-		ck_assert(mt_dictionary_has(slot.dictionary, digest));
+		ck_assert_int_eq(mt_dictionary_find(slot.dictionary, digest),
+				 slot.scratch->record.entry);
+		ck_assert_uint_eq(slot.reference->entry, slot.scratch->record.entry);
 		ck_assert_uint_eq(slot_digest(&slot, &player, mask), digest);
 		ck_assert_uint_eq(mask[0] | mask[1], 0);
 	}
@@ -191,17 +395,17 @@ START_TEST(range_moves_words_do_not)
 	digest = slot.reference->digest;
 
 	player.start += 64;
-	ck_assert_uint_eq(capture(&slot, &player, decoder), sizeof(struct mt_stack_record));
+	ck_assert_uint_eq(capture(&slot, &player, decoder), HEAD_BYTES);
 	ck_assert_uint_ne(slot.reference->digest, digest);
 	/* The words below the start are still in the reference. */
 	player.start -= 64;
-	ck_assert_uint_eq(capture(&slot, &player, decoder), sizeof(struct mt_stack_record));
+	ck_assert_uint_eq(capture(&slot, &player, decoder), HEAD_BYTES);
 	ck_assert_uint_eq(slot.reference->digest, digest);
 	/* So is what a shorter stack does not have at its end. */
 	player.bound -= 1032;
-	ck_assert_uint_eq(capture(&slot, &player, decoder), sizeof(struct mt_stack_record));
+	ck_assert_uint_eq(capture(&slot, &player, decoder), HEAD_BYTES);
 	player.bound += 1032;
-	ck_assert_uint_eq(capture(&slot, &player, decoder), sizeof(struct mt_stack_record));
+	ck_assert_uint_eq(capture(&slot, &player, decoder), HEAD_BYTES);
 	ck_assert_uint_eq(slot.reference->digest, digest);
 	slot_done(&slot);
 	player_done(&player);
@@ -225,7 +429,7 @@ START_TEST(alias_is_another_window)
 	memcpy((void *)(player.start - 4096), (void *)player.start, 4096 - 24);
 	player.start -= 4096;
 	player.bound -= 4096;
-	ck_assert_uint_eq(capture(&slot, &player, decoder), sizeof(struct mt_stack_record));
+	ck_assert_uint_eq(capture(&slot, &player, decoder), HEAD_BYTES);
 	ck_assert_uint_ne(slot.reference->digest, digest);
 	slot_done(&slot);
 	player_done(&player);
@@ -252,7 +456,7 @@ START_TEST(key_frame_clears)
 		ck_assert_uint_eq(slot.words[i], 0);
 	/* And the decoder agrees: what was cleared comes again. */
 	player.start = player.bound - 4096;
-	ck_assert_uint_gt(capture(&slot, &player, decoder), sizeof(struct mt_stack_record));
+	ck_assert_uint_gt(capture(&slot, &player, decoder), HEAD_BYTES);
 	slot_done(&slot);
 	player_done(&player);
 }
@@ -288,7 +492,7 @@ START_TEST(torn_move_is_void)
 	mt_claim_reference(slot.reference, slot.dictionary);
 	ck_assert_uint_eq(slot.reference->seq % 2, 0);
 	ck_assert_uint_gt(slot.reference->seq / 2, torn + 1);
-	ck_assert(!mt_dictionary_has(slot.dictionary, slot.scratch->record.digest));
+	ck_assert_int_eq(mt_dictionary_find(slot.dictionary, slot.scratch->record.digest), -1);
 	slot_done(&slot);
 	player_done(&player);
 }
@@ -307,6 +511,12 @@ int main(void)
 	tcase_add_loop_test(cases, ranges_cover_the_window, 0, N_BUDGETS);
 	tcase_add_test(cases, window_bounds);
 	tcase_add_loop_test(cases, compare_finds_each_word, 0, N_BUDGETS);
+	tcase_add_loop_test(cases, compare_variants_agree, 0, 3);
+	tcase_add_test(cases, encoders_agree);
+	tcase_add_test(cases, encode_keeps_to_its_bits);
+	tcase_add_loop_test(cases, plan_is_exact, 0, N_BUDGETS);
+	tcase_add_test(cases, dictionary_sets);
+	tcase_add_test(cases, dictionary_full_set);
 	tcase_add_loop_test(cases, round_trips, 0, N_BUDGETS);
 	tcase_add_test(cases, range_moves_words_do_not);
 	tcase_add_test(cases, alias_is_another_window);
