@@ -90,6 +90,17 @@ static __always_inline __u32 lowest_bit(__u64 bits)
 	return bit_of[((bits & -bits) * DE_BRUIJN) >> 58];
 }
 
+static __always_inline __u32 highest_bit(__u64 bits)
+{
+	bits |= bits >> 1;
+	bits |= bits >> 2;
+	bits |= bits >> 4;
+	bits |= bits >> 8;
+	bits |= bits >> 16;
+	bits |= bits >> 32;
+	return bit_of[((bits ^ bits >> 1) * DE_BRUIJN) >> 58];
+}
+
 /* Whether the running task is the slot's owner, or its vfork child. */
 __noinline int is_owner(__u32 slot)
 {
@@ -180,17 +191,25 @@ __noinline __u64 hash_words(const struct group *group)
 	return mt_group_hash(group->words);
 }
 
-/* in_record: group r has its part of the record at out. */
-__noinline __u64 commit_words(struct group *kept, const struct encoded_group *out, __u64 in_record,
-			      __u64 keep)
+__noinline __u64 clear_words(struct group *kept)
 {
-	__u64 in = 0 - in_record;
+	__u32 i;
 
+	if (!kept)
+		return 0;
+	MT_NO_UNROLL
+	for (i = 0; i < MT_GROUP_WORDS; i++)
+		kept->words[i] = 0;
+	return 0;
+}
+
+__noinline __u64 commit_words(struct group *kept, const struct encoded_group *out, __u64 lows,
+			      __u64 highs, __u64 keep)
+{
 	if (!kept || !out)
 		return 0;
-	return mt_group_commit(kept->words, mt_get_map(out->halves) & in,
-			       mt_get_map(out->halves + 2) & in, out->halves + MT_ENCODED_MAPS,
-			       keep);
+	mt_group_commit(kept->words, lows, highs, out->halves, keep);
+	return 0;
 }
 
 /* Reads and encodes touched group r of the window in the scratch. */
@@ -316,44 +335,69 @@ __noinline int encode_window(__u32 slot)
 	return status ? status : finish_window(slot);
 }
 
+/* The record's group that ends at scratch->cursor, which moves to where it begins. */
+__noinline int commit_halves(__u32 slot, __u32 r)
+{
+	struct mt_reference *reference = bpf_map_lookup_elem(&references, &slot);
+	struct mt_scratch *scratch = bpf_map_lookup_elem(&scratches, &slot);
+	__u64 at, n = 0, lows, highs;
+	struct encoded_group *part;
+	__u8 low_index, high_index;
+
+	if (!reference || !scratch)
+		return 0;
+	/* Its end says where its maps begin, they where it does itself. */
+	at = scratch->cursor - 1;
+	part = out_at(scratch, at);
+	if (!part)
+		return 0;
+	low_index = ((__u8 *)part)[2];
+	high_index = ((__u8 *)part)[3];
+	at = scratch->cursor - mt_map_halves(low_index, high_index);
+	part = out_at(scratch, at);
+	if (!part)
+		return 0;
+	lows = mt_get_map((__u8 *)part, low_index, &n);
+	highs = mt_get_map((__u8 *)part, high_index, &n);
+	at -= mt_count_bits(lows) + mt_count_bits(highs);
+	part = out_at(scratch, at);
+	if (!part)
+		return 0;
+	scratch->cursor = at;
+	return commit_words(reference_group(reference, r), part, lows, highs, scratch->keep);
+}
+
 /* The record is on the ring: group r becomes what the record says. */
 __noinline int commit_group(__u32 slot, __u32 r)
 {
 	struct mt_reference *reference = bpf_map_lookup_elem(&references, &slot);
 	struct mt_scratch *scratch = bpf_map_lookup_elem(&scratches, &slot);
-	struct encoded_group *out;
-	__u64 in_record;
 
 	if (!reference || !scratch)
 		return 0;
 	r &= budget_bytes / MT_GROUP_BYTES - 1;
 	reference->range[r] = scratch->range[r];
 	reference->group_digest[r] = scratch->group_digest[r];
-	in_record = scratch->mask[r / 64] >> (r & 63) & 1;
-	if (!in_record && scratch->keep)
-		return 0;
-	out = out_at(scratch, scratch->cursor);
-	if (!out)
-		return 0;
-	scratch->cursor += in_record * MT_ENCODED_MAPS + commit_words(reference_group(reference, r),
-								      out, in_record,
-								      scratch->keep);
-	return 0;
+	if (scratch->mask[r / 64] >> (r & 63) & 1)
+		return commit_halves(slot, r);
+	return scratch->keep ? 0 : clear_words(reference_group(reference, r));
 }
 
+/* From the last to the first, as they are read. */
 __noinline int commit_groups(__u32 slot, __u32 w)
 {
 	struct mt_scratch *scratch = bpf_map_lookup_elem(&scratches, &slot);
 	__u64 left;
-	__u32 i;
+	__u32 i, bit;
 
 	if (!scratch)
 		return 0;
 	left = scratch->touched[w & 1];
 	MT_NO_UNROLL
 	for (i = 0; i < 64 && left; i++) {
-		commit_group(slot, (w & 1) * 64 + lowest_bit(left));
-		left &= left - 1;
+		bit = highest_bit(left);
+		commit_group(slot, (w & 1) * 64 + bit);
+		left &= ~(1ULL << bit);
 	}
 	return 0;
 }
@@ -367,9 +411,9 @@ __noinline int commit_window(__u32 slot)
 	if (!reference || !scratch)
 		return MT_PROBE_REFUSED;
 	mt_reference_move_begin(reference, scratch);
-	commit_groups(slot, 0);
 	if (budget_bytes > 64 * MT_GROUP_BYTES)
 		commit_groups(slot, 1);
+	commit_groups(slot, 0);
 	entry = scratch->record.entry & (MT_DICTIONARY - 1);
 	*(__u64 *)((char *)reference + MT_DICTIONARY_OFFSET + entry * 8) = scratch->record.digest;
 	mt_reference_move_end(reference, scratch);
@@ -448,6 +492,7 @@ __noinline int begin_raw(struct mt_stack_record *head, __u64 slot_epoch, __u64 s
 	head->slot = slot_epoch;
 	head->entry = 0;
 	head->kind = MT_STACK_RAW;
+	head->pad_halves = 0;
 	head->seq = seq;
 	head->generation = 0;
 	head->window_words = (end - start) / 8;

@@ -43,9 +43,9 @@ struct mt_decoder {
 	uint64_t *aside; /* the words of a raw window; NULL at first */
 };
 
-/* What is left of a record's body. */
+/* What is left of a record's body: so many halves of words, which end there. */
 struct cursor {
-	const char *at;
+	const char *end;
 	size_t n_halves;
 };
 
@@ -90,7 +90,8 @@ static bool mask_exceeds(const __u64 mask[2], uint32_t groups)
 static bool named_rightly(const struct mt_stack_record *head)
 {
 	if (head->kind == MT_STACK_RAW)
-		return !head->digest && !head->ref_digest && !head->mask[0] && !head->mask[1];
+		return !head->digest && !head->ref_digest && !head->pad_halves && !head->mask[0] &&
+		       !head->mask[1];
 	if (head->kind != MT_STACK_DELTA && head->kind != MT_STACK_KEY)
 		return false;
 	return head->digest && head->entry / MT_DICTIONARY_WAYS * MT_DICTIONARY_WAYS ==
@@ -108,7 +109,8 @@ int mt_decode_head(uint32_t budget_bytes, const void *bytes, size_t len,
 	memcpy(&head, bytes, head_bytes);
 	record_bytes = (size_t)head.len_words * 8;
 	if (record_bytes < head_bytes || record_bytes > len ||
-	    record_bytes > mt_stack_record_max_bytes(budget_bytes) ||
+	    record_bytes > mt_stack_record_max_bytes(budget_bytes) || head.pad_halves > 1 ||
+	    head.pad_halves * 4u > record_bytes - head_bytes ||
 	    head.check != mt_stack_check(&head, head.mask[1]))
 		return -EBADMSG;
 	if (!mt_window_valid(head.start, mt_stack_end(&head), budget_bytes) ||
@@ -130,43 +132,54 @@ static uint64_t hash_group(const uint64_t *words, uint32_t range)
 	return XXH64(inside, sizeof(inside), 0);
 }
 
-static uint32_t take_half(struct cursor *cursor)
+/* A map of a group: its bytes at *at, the others 0. */
+static uint64_t take_map(const uint8_t **at, uint32_t index)
 {
-	uint32_t half;
+	uint64_t map = 0;
 
-	memcpy(&half, cursor->at, sizeof(half));
-	cursor->at += sizeof(half);
-	return half;
+	for (; index; index &= index - 1)
+		map |= (uint64_t) * (*at)++ << 8 * __builtin_ctz(index);
+	return map;
 }
 
-/* XORs a group with what the record has of it. */
+/* XORs a group with what the record has of it, which ends where the cursor is. */
 static int apply_xor(uint64_t *words, uint32_t range, struct cursor *cursor)
 {
+	__u32 maps[MT_ENCODED_MAP_HALVES], halves[2 * MT_GROUP_WORDS + 1];
 	uint64_t lows, highs, named;
-	__u32 maps[MT_ENCODED_MAPS];
-	size_t n;
+	const uint8_t *at = (const uint8_t *)maps;
+	size_t n_maps, n, i = 0;
+	uint8_t index[2];
 
-	if (cursor->n_halves < MT_ENCODED_MAPS)
+	if (!cursor->n_halves)
 		return -EBADMSG;
-	memcpy(maps, cursor->at, sizeof(maps));
-	lows = mt_get_map(maps);
-	highs = mt_get_map(maps + 2);
+	memcpy(index, cursor->end - sizeof(index), sizeof(index));
+	n_maps = mt_map_halves(index[0], index[1]);
+	if (n_maps > cursor->n_halves)
+		return -EBADMSG;
+	cursor->n_halves -= n_maps;
+	cursor->end -= n_maps * sizeof(*maps);
+	memcpy(maps, cursor->end, n_maps * sizeof(*maps));
+	lows = take_map(&at, index[0]);
+	highs = take_map(&at, index[1]);
 	named = lows | highs;
-	n = MT_ENCODED_MAPS + (size_t)__builtin_popcountll(lows) +
-	    (size_t)__builtin_popcountll(highs);
+	n = (size_t)__builtin_popcountll(lows) + (size_t)__builtin_popcountll(highs);
 	if (named & ~mt_range_bits(range) || n > cursor->n_halves)
 		return -EBADMSG;
 	cursor->n_halves -= n;
-	cursor->at += sizeof(maps);
+	cursor->end -= n * sizeof(*halves);
+	memcpy(halves, cursor->end, n * sizeof(*halves));
+	halves[n] = 0;
+	/* Which half is there follows from the stack's words: no branch depends on it. */
 	for (; named; named &= named - 1) {
-		int i = __builtin_ctzll(named);
-		uint64_t x = 0;
+		int word = __builtin_ctzll(named);
+		uint64_t low = lows >> word & 1, high = highs >> word & 1, x;
 
-		if (lows >> i & 1)
-			x = take_half(cursor);
-		if (highs >> i & 1)
-			x |= (uint64_t)take_half(cursor) << 32;
-		words[i] ^= x;
+		x = halves[i] & (0 - low);
+		i += low;
+		x |= (halves[i] & (0 - high)) << 32;
+		i += high;
+		words[word] ^= x;
 	}
 	return 0;
 }
@@ -235,16 +248,18 @@ static int apply(struct frame *frame, uint32_t groups, const struct mt_stack_rec
 
 	plan(frame, head, groups, touched);
 	frame->digest = 0;
-	for (uint32_t w = 0; w < 2; w++) {
-		for (; touched[w]; touched[w] &= touched[w] - 1) {
-			uint32_t r = w * 64 + (uint32_t)__builtin_ctzll(touched[w]);
+	/* A group is read from its end: the last is the first. */
+	for (uint32_t w = 2; w-- > 0;) {
+		while (touched[w]) {
+			uint32_t bit = 63 - (uint32_t)__builtin_clzll(touched[w]);
 
-			err = apply_group(frame, groups, r, head, cursor, &sum);
+			err = apply_group(frame, groups, w * 64 + bit, head, cursor, &sum);
 			if (err)
 				return err;
+			touched[w] &= ~(1ULL << bit);
 		}
 	}
-	if (cursor->n_halves > 1)
+	if (cursor->n_halves)
 		return -EBADMSG;
 	frame->sum = sum;
 	frame->start = head->start;
@@ -299,12 +314,12 @@ static uint64_t take_block(const struct mt_decoder *decoder, uint64_t address, c
 }
 
 static int decode_raw(struct mt_decoder *decoder, const struct mt_stack_record *head,
-		      struct cursor *cursor)
+		      const char *at, size_t n_halves)
 {
 	size_t left = (size_t)head->window_words * 8;
 	uint64_t address = head->start, digest, sum = 0, k;
 
-	if (cursor->n_halves != ((size_t)head->window_words + 1) * 2)
+	if (n_halves != ((size_t)head->window_words + 1) * 2)
 		return -EBADMSG;
 	if (!decoder->aside)
 		decoder->aside = malloc(decoder->budget_bytes);
@@ -313,12 +328,12 @@ static int decode_raw(struct mt_decoder *decoder, const struct mt_stack_record *
 	for (k = 0; left; k++) {
 		size_t bytes = left < MT_GROUP_BYTES ? left : MT_GROUP_BYTES;
 
-		sum += mt_digest_part(take_block(decoder, address, cursor->at, bytes), k);
-		cursor->at += bytes;
+		sum += mt_digest_part(take_block(decoder, address, at, bytes), k);
+		at += bytes;
 		address += bytes;
 		left -= bytes;
 	}
-	memcpy(&digest, cursor->at, sizeof(digest));
+	memcpy(&digest, at, sizeof(digest));
 	if (mt_digest_finish(head->start, mt_stack_end(head), head->epoch, sum) != digest)
 		return -EILSEQ;
 	return 0;
@@ -336,15 +351,15 @@ int mt_decode_record(struct mt_decoder *decoder, const void *bytes, size_t len,
 	err = mt_decode_head(decoder->budget_bytes, bytes, len, &head);
 	if (err)
 		return err;
-	cursor.at = (const char *)bytes + head_bytes;
-	cursor.n_halves = ((size_t)head.len_words * 8 - head_bytes) / 4;
+	cursor.n_halves = ((size_t)head.len_words * 8 - head_bytes) / 4 - head.pad_halves;
+	cursor.end = (const char *)bytes + head_bytes + cursor.n_halves * 4;
 
 	if (head.kind == MT_STACK_DELTA)
 		err = decode_delta(decoder, &head, &cursor);
 	else if (head.kind == MT_STACK_KEY)
 		err = decode_key(decoder, &head, &cursor);
 	else
-		err = decode_raw(decoder, &head, &cursor);
+		err = decode_raw(decoder, &head, (const char *)bytes + head_bytes, cursor.n_halves);
 	if (err)
 		return err;
 	end = mt_stack_end(&head);

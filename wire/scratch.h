@@ -38,9 +38,10 @@ struct mt_scratch {
 
 _Static_assert(sizeof(struct mt_scratch) == 2464, "struct mt_scratch changed size");
 
-/* A group behind a record's head: two maps, and at most all of its words. */
-#define MT_ENCODED_MAPS 4
-#define MT_ENCODED_HALVES (MT_ENCODED_MAPS + 2 * MT_GROUP_WORDS)
+/* A group behind a record's head: at most all of its words, and two maps with all bytes,
+ * which are 5 halves; the BPF verifier believes that it may be one more. */
+#define MT_ENCODED_MAP_HALVES 6
+#define MT_ENCODED_HALVES (2 * MT_GROUP_WORDS + MT_ENCODED_MAP_HALVES)
 
 /* The most halves of words behind a record's head. */
 static inline __attribute__((always_inline)) __u64 mt_scratch_out_halves(__u64 budget_bytes)
@@ -53,7 +54,7 @@ static inline __attribute__((always_inline)) __u64 mt_scratch_out_halves(__u64 b
 static inline __attribute__((always_inline)) __u64 mt_scratch_bytes(__u64 budget_bytes)
 {
 	return sizeof(struct mt_scratch) +
-	       (mt_scratch_out_halves(budget_bytes) + MT_ENCODED_HALVES + 2) * 4;
+	       (mt_scratch_out_halves(budget_bytes) + MT_ENCODED_HALVES + 3) / 2 * 8;
 }
 
 static inline __attribute__((always_inline)) __u32 *mt_scratch_out(struct mt_scratch *scratch,

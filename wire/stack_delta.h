@@ -13,7 +13,8 @@
  *                              for each touched group, its live words in scratch->live
  *   mt_scratch_finish()        digest and place in the dictionary; the record is complete
  *   -- the record goes on the ring; if it does not, nothing has moved --
- *   mt_scratch_commit_group()  for each touched group, between
+ *   mt_get_maps(), mt_group_commit()
+ *                              for each touched group, the last first, between
  *   mt_reference_move_begin()  and mt_reference_move_end()
  *
  * bpf/capture.bpf.c walks them with one verifier-bounded call for a group;
@@ -137,20 +138,6 @@ static inline __attribute__((always_inline)) __u64 mt_group_hash(const __u64 *wo
 	return mt_xxh_finish_group(l1, l2, l3, l4);
 }
 
-/* The maps of an encoded group: as halves, because it may begin in the middle of a word. */
-static inline __attribute__((always_inline)) void mt_put_maps(__u32 *out, __u64 lows, __u64 highs)
-{
-	out[0] = lows;
-	out[1] = lows >> 32;
-	out[2] = highs;
-	out[3] = highs >> 32;
-}
-
-static inline __attribute__((always_inline)) __u64 mt_get_map(const __u32 *at)
-{
-	return at[0] | (__u64)at[1] << 32;
-}
-
 /* 1 for a value that is not 0, without a branch; x below 2^63. */
 static inline __attribute__((always_inline)) __u64 mt_is_set(__u64 x)
 {
@@ -161,12 +148,75 @@ static inline __attribute__((always_inline)) __u64 mt_is_set(__u64 x)
 	return x;
 }
 
+static inline __attribute__((always_inline)) __u64 mt_count_bits(__u64 x)
+{
+	x -= x >> 1 & 0x5555555555555555ULL;
+	x = (x & 0x3333333333333333ULL) + (x >> 2 & 0x3333333333333333ULL);
+	x = (x + (x >> 4)) & 0x0f0f0f0f0f0f0f0fULL;
+	return x * 0x0101010101010101ULL >> 56;
+}
+
+/* Puts a map's bytes that are not 0 at at[n] and on, and how many and which they are into
+ * *ret_n and the result; writes up to at[n + 8]. */
+static inline __attribute__((always_inline)) __u64 mt_put_map(__u8 *at, __u64 map, __u64 *n)
+{
+	__u64 index = 0;
+	__u32 j;
+
+	MT_NO_UNROLL
+	for (j = 0; j < 8; j++) {
+		__u64 byte = map >> 8 * j & 0xff, set = mt_is_set(byte);
+
+		at[*n & 15] = byte;
+		*n += set;
+		index |= set << j;
+		MT_OPAQUE(index);
+	}
+	return index;
+}
+
+/* What mt_put_map() put there. */
+static inline __attribute__((always_inline)) __u64 mt_get_map(const __u8 *at, __u64 index, __u64 *n)
+{
+	__u64 map = 0;
+	__u32 j;
+
+	MT_NO_UNROLL
+	for (j = 0; j < 8; j++) {
+		__u64 set = index >> j & 1;
+
+		MT_OPAQUE(set);
+		map |= (at[*n & 15] & (0 - set)) << 8 * j;
+		*n += set;
+	}
+	return map;
+}
+
+/* Ends an encoded group behind its n halves; returns how many halves it has with the maps. */
+static inline __attribute__((always_inline)) __u64 mt_put_maps(__u32 *out, __u64 n, __u64 lows,
+							       __u64 highs)
+{
+	__u8 *at = (__u8 *)(out + n);
+	__u64 bytes = 0, low_index = mt_put_map(at, lows, &bytes);
+	__u64 high_index = mt_put_map(at, highs, &bytes);
+
+	bytes = (bytes + 5) & 0x1c;
+	at[bytes - 2] = low_index;
+	at[bytes - 1] = high_index;
+	return n + bytes / 4;
+}
+
+/* The halves that the maps of a group take, by their indices: its last two bytes. */
+static inline __attribute__((always_inline)) __u64 mt_map_halves(__u64 low_index, __u64 high_index)
+{
+	return (mt_count_bits(low_index | high_index << 8) + 5) / 4;
+}
+
 /*
  * XORs the words of live that bits names with those of kept (keep ~0) or with zero
- * (keep 0), and puts down what is not 0 as wire/stack_record.h has it: out, with room for
- * MT_ENCODED_HALVES, becomes two maps and the halves that they name.  Returns how many
- * these are.  The words of live that bits does not name become zero: live is then what
- * mt_group_hash() takes.
+ * (keep 0), and puts down what is not 0 as wire/stack_record.h has it, at out, with room for
+ * MT_ENCODED_HALVES.  Returns how many halves that takes; 0: nothing differs.  The words of
+ * live that bits does not name become zero: live is then what mt_group_hash() takes.
  */
 static inline __attribute__((always_inline)) __u64
 mt_group_encode(__u64 *live, const __u64 *kept, __u64 bits, __u64 keep, __u32 *out)
@@ -183,27 +233,41 @@ mt_group_encode(__u64 *live, const __u64 *kept, __u64 bits, __u64 keep, __u32 *o
 		word = live[i] & in;
 		live[i] = word;
 		x = word ^ (kept[i] & in & keep);
-		out[MT_ENCODED_MAPS + (n & (2 * MT_GROUP_WORDS - 1))] = x;
+		out[n & (2 * MT_GROUP_WORDS - 1)] = x;
 		set = mt_is_set((__u32)x);
 		n += set;
 		lows |= set << i;
 		MT_OPAQUE(lows);
-		out[MT_ENCODED_MAPS + (n & (2 * MT_GROUP_WORDS - 1))] = x >> 32;
+		out[n & (2 * MT_GROUP_WORDS - 1)] = x >> 32;
 		set = mt_is_set(x >> 32);
 		n += set;
 		highs |= set << i;
 		MT_OPAQUE(highs);
 	}
-	mt_put_maps(out, lows, highs);
-	return n;
+	/* More than that it can not be; the verifier does not know. */
+	if (!n || n > 2 * MT_GROUP_WORDS)
+		return 0;
+	return mt_put_maps(out, n, lows, highs);
+}
+
+/* The maps of a group that ends at end; returns the halves that it takes. */
+static inline __attribute__((always_inline)) __u64 mt_get_maps(const __u32 *end, __u64 *lows,
+							       __u64 *highs)
+{
+	__u64 low_index = ((const __u8 *)end)[-2], high_index = ((const __u8 *)end)[-1];
+	__u64 halves = mt_map_halves(low_index, high_index), bytes = 0;
+	const __u8 *at = (const __u8 *)(end - halves);
+
+	*lows = mt_get_map(at, low_index, &bytes);
+	*highs = mt_get_map(at, high_index, &bytes);
+	return halves + mt_count_bits(*lows) + mt_count_bits(*highs);
 }
 
 /*
- * Brings kept up to date from what mt_group_encode() made; with keep 0 the words that the
- * maps do not name become zero.  xors: the halves behind the maps.  Returns how many of them
- * were used, but reads all that a group can have, whatever the maps say.
+ * Brings kept up to date from the halves that the maps name; with keep 0 the other words
+ * become zero.  Reads as many halves as a group can have, whatever the maps say.
  */
-static inline __attribute__((always_inline)) __u64
+static inline __attribute__((always_inline)) void
 mt_group_commit(__u64 *kept, __u64 lows, __u64 highs, const __u32 *xors, __u64 keep)
 {
 	__u64 n = 0;
@@ -221,7 +285,6 @@ mt_group_commit(__u64 *kept, __u64 lows, __u64 highs, const __u32 *xors, __u64 k
 		n += high;
 		kept[i] = (kept[i] & keep) ^ x;
 	}
-	return n;
 }
 
 /* Is there a window to encode against? */
@@ -254,7 +317,6 @@ mt_scratch_begin(struct mt_scratch *scratch, const struct mt_reference *referenc
 	scratch->mask[1] = 0;
 	scratch->end = end;
 	scratch->n_out = 0;
-	scratch->cursor = 0;
 	scratch->resync = resync;
 
 	record->slot = slot;
@@ -322,8 +384,8 @@ static inline __attribute__((always_inline)) __u32 mt_scratch_take_group(struct 
 }
 
 /*
- * Group r was encoded: n halves of words differ, digest is its hash; or it is not in the
- * window any more, then both are 0.
+ * Group r was encoded, which took n halves, 0 where no word differs; digest is its hash.  Or
+ * it is not in the window any more, then both are 0.
  */
 static inline __attribute__((always_inline)) void
 mt_scratch_account(struct mt_scratch *scratch, const struct mt_reference *reference, __u32 r,
@@ -336,7 +398,7 @@ mt_scratch_account(struct mt_scratch *scratch, const struct mt_reference *refere
 			mt_group_part(old_range, reference->group_digest[r], r);
 	if (n) {
 		scratch->mask[r / 64] |= 1ULL << (r & 63);
-		scratch->n_out += MT_ENCODED_MAPS + n;
+		scratch->n_out += n;
 	}
 }
 
@@ -378,6 +440,8 @@ mt_scratch_finish(struct mt_scratch *scratch, const __u64 *dictionary, __u64 bud
 
 	record->digest = mt_digest_finish(record->start, scratch->end, record->epoch, scratch->sum);
 	record->entry = mt_dictionary_place(dictionary, record->digest, scratch->seq);
+	scratch->cursor = scratch->n_out;
+	record->pad_halves = scratch->n_out & 1;
 	record->len_words = (head_bytes + scratch->n_out * 4 + 7) / 8;
 	record->mask[0] = scratch->mask[0];
 	if (head_bytes == sizeof(*record)) {
@@ -386,29 +450,6 @@ mt_scratch_finish(struct mt_scratch *scratch, const __u64 *dictionary, __u64 bud
 	}
 	record->check = mt_stack_check(record, mask1);
 	return record->len_words * 8;
-}
-
-/*
- * Moves touched group r of the reference; kept: its words; out: mt_scratch_out() +
- * scratch->cursor.  To be called in rising order of r.
- */
-static inline __attribute__((always_inline)) void
-mt_scratch_commit_group(struct mt_scratch *scratch, struct mt_reference *reference, __u64 *kept,
-			const __u32 *out, __u32 r)
-{
-	__u64 in_record = scratch->mask[r / 64] >> (r & 63) & 1;
-	__u64 lows = 0, highs = 0;
-
-	reference->range[r] = scratch->range[r];
-	reference->group_digest[r] = scratch->group_digest[r];
-	if (!in_record && scratch->keep)
-		return;
-	if (in_record) {
-		lows = mt_get_map(out);
-		highs = mt_get_map(out + 2);
-	}
-	scratch->cursor += in_record * MT_ENCODED_MAPS +
-			   mt_group_commit(kept, lows, highs, out + MT_ENCODED_MAPS, scratch->keep);
 }
 
 static inline __attribute__((always_inline)) void

@@ -216,7 +216,7 @@ static inline __u64 mt_group_encode_words(const __u64 *live, const __u64 *kept, 
 					  __u64 keep, __u32 *out)
 {
 	__u64 lows = 0, highs = 0;
-	__u32 *at = out + MT_ENCODED_MAPS;
+	__u32 *at = out;
 
 	for (; map; map &= map - 1) {
 		__u32 i = __builtin_ctzll(map);
@@ -229,8 +229,7 @@ static inline __u64 mt_group_encode_words(const __u64 *live, const __u64 *kept, 
 		at += high;
 		highs |= high << i;
 	}
-	mt_put_maps(out, lows, highs);
-	return at - out - MT_ENCODED_MAPS;
+	return at == out ? 0 : mt_put_maps(out, at - out, lows, highs);
 }
 
 /* Copies the words of a group that its range names to live, the others become zero. */
@@ -294,12 +293,14 @@ static inline __u32 mt_encode_window(const struct mt_reference *reference, const
 	return mt_scratch_finish(scratch, dictionary, budget_bytes);
 }
 
-/* mt_scratch_commit_group() by the words that moved. */
-static inline void mt_commit_group(struct mt_scratch *scratch, struct mt_reference *reference,
-				   __u64 *kept, const __u32 *out, __u32 r)
+/* Moves touched group r of the reference; what the record has of it ends at end.  Returns
+ * how many halves that are. */
+static inline __u64 mt_commit_group(const struct mt_scratch *scratch,
+				    struct mt_reference *reference, __u64 *kept, const __u32 *end,
+				    __u32 r)
 {
-	__u64 in_record = scratch->mask[r / 64] >> (r & 63) & 1, lows = 0, highs = 0, map;
-	const __u32 *at = out;
+	__u64 lows, highs, map, n;
+	const __u32 *at;
 	__u32 i;
 
 	reference->range[r] = scratch->range[r];
@@ -307,11 +308,10 @@ static inline void mt_commit_group(struct mt_scratch *scratch, struct mt_referen
 	if (!scratch->keep)
 		for (i = 0; i < MT_GROUP_WORDS; i++)
 			kept[i] = 0;
-	if (!in_record)
-		return;
-	lows = mt_get_map(out);
-	highs = mt_get_map(out + 2);
-	at += MT_ENCODED_MAPS;
+	if (!(scratch->mask[r / 64] >> (r & 63) & 1))
+		return 0;
+	n = mt_get_maps(end, &lows, &highs);
+	at = end - n;
 	for (map = lows | highs; map; map &= map - 1) {
 		__u64 x = 0;
 
@@ -322,7 +322,7 @@ static inline void mt_commit_group(struct mt_scratch *scratch, struct mt_referen
 			x |= (__u64)*at++ << 32;
 		kept[i] ^= x;
 	}
-	scratch->cursor += at - out;
+	return n;
 }
 
 /* The record is on the ring: moves the reference, and enters its digest in the dictionary. */
@@ -334,11 +334,12 @@ static inline void mt_commit_window(struct mt_reference *reference, __u64 *dicti
 	__u32 w, r;
 
 	mt_reference_move_begin(reference, scratch);
-	for (w = 0; w < 2; w++)
-		for (touched = scratch->touched[w]; touched; touched &= touched - 1) {
-			r = w * 64 + __builtin_ctzll(touched);
-			mt_commit_group(scratch, reference, words + r * MT_GROUP_WORDS,
-					out + scratch->cursor, r);
+	for (w = 2; w-- > 0;)
+		for (touched = scratch->touched[w]; touched; touched &= ~(1ULL << (r & 63))) {
+			r = w * 64 + 63 - __builtin_clzll(touched);
+			scratch->cursor -= mt_commit_group(scratch, reference,
+							   words + r * MT_GROUP_WORDS,
+							   out + scratch->cursor, r);
 		}
 	*(volatile __u64 *)&dictionary[scratch->record.entry] = scratch->record.digest;
 	mt_reference_move_end(reference, scratch);

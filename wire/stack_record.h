@@ -17,10 +17,13 @@
  *
  * DELTA and KEY: the head, which mask[1] is a part of where budgets are above 32 KiB, is
  * followed, for each bit r of mask in rising order, by what differs in group r, in halves of
- * words (32 bits): two maps of 64 bits, low halves first, each as two halves with the lower
- * words first; then the XOR with the reference of each half that the maps name, in the order
- * of words, a word's low half before its high one.  A half that is left over at the
- * record's end means nothing.
+ * words (32 bits): the XOR with the reference of each half that differs, in the order of
+ * words, a word's low half before its high one; then which these are, two maps of 64 bits,
+ * of low halves and of high ones, each without its bytes that are 0: the other bytes of the
+ * first, lowest first, those of the second, padding to a multiple of 4 bytes less 2, a byte
+ * whose bit j says that the first map has its byte j here, one that says so of the second.
+ * So a group is read from its end, and the record's groups from the last to the first.
+ * pad_halves halves without a meaning make the record a multiple of 8 bytes.
  *
  * RAW: the head is followed by the window's words, start to end, and the digest, which its
  * writer may know last: head.digest is 0.
@@ -40,7 +43,8 @@ struct mt_stack_record {
 	__u16 len_words; /* of the record, in 8 bytes */
 	__u16 slot;
 	__u16 entry; /* of the slot's dictionary, which has the digest from here on */
-	__u16 kind;
+	__u8 kind;
+	__u8 pad_halves;    /* 0 or 1 */
 	__u32 seq;	    /* reference.seq / 2 once this record has moved it */
 	__u16 generation;   /* the dictionary was empty when it began; no number is skipped in it */
 	__u16 window_words; /* end - start, in 8 bytes */
@@ -66,7 +70,7 @@ static inline __attribute__((always_inline)) __u64 mt_stack_head_bytes(__u64 bud
 /* The most bytes that a record has: every word of a window differs, in both halves. */
 static inline __attribute__((always_inline)) __u64 mt_stack_record_max_bytes(__u64 budget_bytes)
 {
-	return sizeof(struct mt_stack_record) + budget_bytes + budget_bytes / 512 * 16 + 8;
+	return sizeof(struct mt_stack_record) + budget_bytes + budget_bytes / 512 * 20 + 8;
 }
 
 static inline __attribute__((always_inline)) __u64
