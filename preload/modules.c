@@ -23,6 +23,7 @@
 #include "preload/modules.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <link.h>
 #include <stddef.h>
@@ -88,18 +89,51 @@ struct pass {
 	bool moved;    /* since the last list; of bindings: one was open */
 };
 
+/* Was the loader executed, with the program for an argument? */
+static bool loader_is_exe(void)
+{
+	return !getauxval(AT_BASE);
+}
+
+static bool read_link(const char *link)
+{
+	long n = mt_syscall3(SYS_readlink, (long)link, (long)exe, sizeof(exe) - 1);
+
+	exe[n > 0 ? n : 0] = '\0';
+	return n > 0;
+}
+
+/* The program's, for which the loader has left no more than the argument. */
+static bool read_program_path(void)
+{
+	const char *argument = (const char *)getauxval(AT_EXECFN);
+	char link[32] = "/proc/self/fd/";
+	size_t end = sizeof("/proc/self/fd/");
+	long fd, rest;
+	bool found;
+
+	if (!argument)
+		return false;
+	fd = mt_syscall3(SYS_open, (long)argument, O_PATH | O_CLOEXEC, 0);
+	if (fd < 0)
+		return false;
+	for (rest = fd; rest > 9; rest /= 10)
+		end++;
+	for (rest = fd; link[end - 1] != '/'; rest /= 10)
+		link[--end] = (char)('0' + rest % 10);
+	found = read_link(link);
+	mt_syscall3(SYS_close, fd, 0, 0);
+	return found;
+}
+
 static const char *path_of(const struct dl_phdr_info *info, uint32_t index)
 {
-	long n;
-
 	if (info->dlpi_name && info->dlpi_name[0])
 		return info->dlpi_name;
 	if (index)
 		return "";
-	if (!exe[0]) {
-		n = mt_syscall3(SYS_readlink, (long)"/proc/self/exe", (long)exe, sizeof(exe) - 1);
-		exe[n > 0 ? n : 0] = '\0';
-	}
+	if (!exe[0] && !(loader_is_exe() && read_program_path()))
+		read_link("/proc/self/exe");
 	return exe;
 }
 
@@ -233,6 +267,7 @@ static void put_module(struct pass *pass, const struct dl_phdr_info *info)
 		.flags = pass->index ? 0 : MT_MODULE_FIRST | MT_MODULE_MAIN,
 		.time_ns = mt_now_ns(),
 	};
+	const char *file = pass->index || loader_is_exe() ? path : "/proc/self/exe";
 	uint64_t vdso = getauxval(AT_SYSINFO_EHDR);
 	struct stat st;
 
@@ -241,7 +276,7 @@ static void put_module(struct pass *pass, const struct dl_phdr_info *info)
 		record.flags |= MT_MODULE_VDSO;
 	/* Without a build-id the file has to be known by its number. */
 	if (!record.build_id_bytes && !(record.flags & MT_MODULE_VDSO) &&
-	    !mt_syscall3(SYS_stat, (long)(pass->index ? path : "/proc/self/exe"), (long)&st, 0)) {
+	    !mt_syscall3(SYS_stat, (long)file, (long)&st, 0)) {
 		record.dev = st.st_dev;
 		record.ino = st.st_ino;
 	}
