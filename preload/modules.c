@@ -10,6 +10,8 @@
  *     while the same thread was just taking it waits for ever: it is taken with signals
  *     blocked, and only when there is reason to.  The loader allocates whenever it loads
  *     something, through the stubs: an allocation of its own is the reason, for LOADER_NS.
+ *   - Nor is it waited for while a call-back of the program's has it (loader_lock.h): the
+ *     list is then sent with a later event.
  *   - As long as nothing but the objects of the start was ever loaded, which the end of the
  *     loader's own list tells, neither the lock nor a system call is needed: a sandboxed
  *     program may be killed for one.  Objects of the start are never unloaded.
@@ -33,6 +35,7 @@
 #include "preload/binding.h"
 #include "preload/glibc.h"
 #include "preload/image.h"
+#include "preload/loader_lock.h"
 #include "preload/real.h"
 #include "preload/syscall.h"
 
@@ -414,14 +417,21 @@ static bool nothing_new(void)
 	return end && !__atomic_load_n(&end->l_next, __ATOMIC_ACQUIRE) && _r_debug.r_version == 1;
 }
 
-static void check_list(struct mt_self *self)
+/* False: not now, since a call-back of the program's has the loader's lock. */
+static bool check_list(struct mt_self *self)
 {
 	uint64_t mask;
+	bool locked;
 
 	touch_stack();
 	mask = mt_signals_block();
-	send_list(self);
+	locked = mt_loader_lock();
+	if (locked) {
+		send_list(self);
+		mt_loader_unlock();
+	}
 	mt_signals_restore(mask);
+	return locked;
 }
 
 void mt_modules_check(struct mt_self *self)
@@ -431,8 +441,8 @@ void mt_modules_check(struct mt_self *self)
 	if (!active || mt_session.modules_fixed)
 		return;
 	notice_threads();
-	if (!nothing_new())
-		check_list(self);
+	if (!nothing_new() && !check_list(self))
+		return;
 	if (mt_now_ns() - active > LOADER_NS)
 		__atomic_compare_exchange_n(&loader_active_ns, &active, 0, false, __ATOMIC_RELAXED,
 					    __ATOMIC_RELAXED);
@@ -469,6 +479,7 @@ void mt_modules_begin(void)
 	const struct link_map *end = end_of_start();
 	struct mt_image loader;
 
+	mt_loader_lock_find();
 	if (mt_image_loader(&loader)) {
 		mt_loader.start = loader.start;
 		mt_loader.bytes = loader.end - loader.start;
@@ -491,13 +502,18 @@ static int look_subs(struct dl_phdr_info *info, size_t size, void *arg)
 	return 1;
 }
 
-static uint64_t unloads(void)
+/* How many objects were unloaded; false where that can not be told now. */
+static bool unloads(uint64_t *ret)
 {
-	uint64_t n = 0, mask = mt_signals_block();
+	uint64_t mask = mt_signals_block();
+	bool locked = mt_loader_lock();
 
-	mt_libc.dl_iterate_phdr(look_subs, &n);
+	if (locked) {
+		mt_libc.dl_iterate_phdr(look_subs, ret);
+		mt_loader_unlock();
+	}
 	mt_signals_restore(mask);
-	return n;
+	return locked;
 }
 
 /*
@@ -507,10 +523,12 @@ static uint64_t unloads(void)
 __attribute__((visibility("default"))) int dlclose(void *handle)
 {
 	bool counted = mt_session_usable() && mt_session.on && !mt_session.modules_fixed;
-	uint64_t before = counted ? unloads() : 0;
-	int ret = mt_real_dlclose(handle);
+	uint64_t before = 0, after = 0;
+	int ret;
 
-	if (!counted || unloads() != before) {
+	counted = counted && unloads(&before);
+	ret = mt_real_dlclose(handle);
+	if (!counted || !unloads(&after) || after != before) {
 		__atomic_fetch_add(&mt_session.epoch, 1, __ATOMIC_RELAXED);
 		__atomic_store_n(&list.start_end, NULL, __ATOMIC_RELEASE);
 		mt_real_forget();
