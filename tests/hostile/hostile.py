@@ -38,7 +38,8 @@ class Row:
         self.captures = [capture for capture in tracked.CAPTURES
                          if not {f"{other}-only" for other in tracked.CAPTURES
                                  if other != capture} & set(self.needs)]
-        self.expected = judge.Expectation(expect)
+        self.expected = {capture: judge.Expectation(expect, capture)
+                         for capture in self.captures}
 
     def lacks(self):
         """Why it can not be run here, or None."""
@@ -92,7 +93,7 @@ def test(row, capture):
             problems += leftovers.problems()
         else:
             command, env, source = row.command()
-            problems = list(judge.check(command, capture, row.expected, env, source))
+            problems = list(judge.check(command, capture, row.expected[capture], env, source))
     except Exception:
         problems = [traceback.format_exc()]
     os.chdir(back)
@@ -113,6 +114,8 @@ def outcome(task):
 def read_rows(names):
     with open(TABLE, encoding="ascii") as file:
         rows = [Row(line) for line in file if line.strip() and not line.startswith("#")]
+    if len({row.name for row in rows}) != len(rows):
+        raise ValueError("cases.tab: two rows of one name")
     unknown = set(names) - {row.name for row in rows}
     if unknown:
         raise ValueError(f"not in cases.tab: {sorted(unknown)}")

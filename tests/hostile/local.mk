@@ -27,7 +27,9 @@ hostile_flags =
 hostile_libs  =
 hostile_base  = -include config.h -iquote $(top_builddir) -iquote $(top_srcdir) $(CPPFLAGS)
 hostile_end   = fixtures/libledger.a $(hostile_libs) -pthread
-hostile_ccld  = $(AM_V_CCLD)$(MKDIR_P) %D% && $(CC) $(hostile_base) $(fixture_cflags)
+## What is looked up by its name has no header.
+hostile_ccld  = $(AM_V_CCLD)$(MKDIR_P) %D% && $(CC) $(hostile_base) $(fixture_cflags)	\
+	-Wno-missing-prototypes
 hostile_cxxld = $(AM_V_CXXLD)$(MKDIR_P) %D% && $(CXX) $(hostile_base) $(fixture_cxxflags)
 
 %D%/%: %D%/%.c fixtures/libledger.a
@@ -41,7 +43,72 @@ hostile_cxxld = $(AM_V_CXXLD)$(MKDIR_P) %D% && $(CXX) $(hostile_base) $(fixture_
 
 ## From the start of a process, malloc, LD_PRELOAD, processes, descriptors, names, signals.
 hostile_c +=			\
-	%D%/preinit_dlsym
+	%D%/alone_in_process		\
+	%D%/atfork_handlers		\
+	%D%/cancel_pending		\
+	%D%/closed_streams		\
+	%D%/daemonized		\
+	%D%/descriptor_table		\
+	%D%/drop_root		\
+	%D%/early_neighbour_user		\
+	%D%/exchange		\
+	%D%/exit_handler_storm		\
+	%D%/ignored_children		\
+	%D%/images_by_turns		\
+	%D%/inner_pids		\
+	%D%/loader_held		\
+	%D%/long_command		\
+	%D%/memory_image		\
+	%D%/odd_environment		\
+	%D%/own_allocator		\
+	%D%/preinit_dlsym		\
+	%D%/private_mount		\
+	%D%/raw_fork		\
+	%D%/replaced_program		\
+	%D%/secure_child		\
+	%D%/spawn_storm		\
+	%D%/stack_limits		\
+	%D%/static_parent		\
+	%D%/static_tls		\
+	%D%/thread_names		\
+	%D%/timer_and_fork		\
+	%D%/traced_child		\
+	%D%/unload_count		\
+	%D%/ways_to_end		\
+	%D%/wiped_environment		\
+	%D%/wrapped
+
+hostile_cc += %D%/late_thread_ends %D%/own_new
+
+hostile_so +=			\
+	%D%/auditor.so		\
+	%D%/early_neighbour.so		\
+	%D%/exchange_plugin.so		\
+	%D%/loader_held_plugin.so		\
+	%D%/resolver_plugin.so		\
+	%D%/static_tls_plugin.so		\
+	%D%/wrapping_malloc.so
+
+hostile_files +=			\
+	%D%/demand.h			\
+	%D%/odd_places.sh		\
+	%D%/secure_child.sh		\
+	%D%/through_loader.sh		\
+	%D%/openmp_loops.c		\
+	%D%/resolver_user.c
+
+%D%/own_allocator %D%/loader_held: hostile_flags = -rdynamic
+%D%/static_parent: hostile_flags = -static
+%D%/resolver_plugin.so: hostile_flags = -Wl,-z,lazy -Wl,-soname,resolver_plugin.so
+
+hostile_extra += %D%/resolver_user %D%/openmp_loops
+%D%/resolver_user: %D%/resolver_user.c %D%/resolver_plugin.so fixtures/libledger.a
+	$(hostile_ccld) -Wl,-z,lazy -o $@ $< %D%/resolver_plugin.so '-Wl,-rpath,$$ORIGIN'	\
+		$(hostile_end)
+## Without OpenMP the loop is one thread's, and its row is skipped.
+%D%/openmp_loops: %D%/openmp_loops.c fixtures/libledger.a
+	$(hostile_ccld) -fopenmp -o $@ $< $(hostile_end) ||				\
+	$(hostile_ccld) -Wno-unknown-pragmas -o $@ $< $(hostile_end)
 
 ## End of the lists.
 hostile_built   = $(hostile_c) $(hostile_cc) $(hostile_asm) $(hostile_so) $(hostile_extra)

@@ -12,7 +12,6 @@ import subprocess
 LIBRARIES = {"jemalloc": "libjemalloc.so.2",
              "tcmalloc": "libtcmalloc_minimal.so.4",
              "mimalloc": "libmimalloc.so.2",
-             "openmp": "libgomp.so.1",
              "asan": "libasan.so.8"}
 
 
@@ -41,6 +40,7 @@ CHECKS = {
     "tmpfs": lambda: succeeds("unshare", "-m", "mount", "-t", "tmpfs", "none", "/mnt"),
     "m32": lambda: compiles(os.environ["CC"].split()[0], "-m32"),
     "static": lambda: compiles(os.environ["CC"].split()[0], "-static"),
+    "openmp": lambda: compiles(os.environ["CC"].split()[0], "-fopenmp"),
     "musl": lambda: compiles("musl-gcc"),
     "gcc": lambda: compiles("gcc"),
 }

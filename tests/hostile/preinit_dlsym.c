@@ -35,8 +35,8 @@ static void start(int argc, char **argv, char **envp)
 	dlerror();
 }
 
-__attribute__((section(".preinit_array"), used)) static void (*const entry)(int, char **, char **) =
-	start;
+__attribute__((section(".preinit_array"), used)) static void (*const entry)(int, char **,
+									    char **) = start;
 
 LEDGER_SITE static void *between(void)
 {
