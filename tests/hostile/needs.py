@@ -9,10 +9,11 @@ import re
 import shutil
 import subprocess
 
-LIBRARIES = {"jemalloc": "libjemalloc.so.2",
-             "tcmalloc": "libtcmalloc_minimal.so.4",
-             "mimalloc": "libmimalloc.so.2",
-             "asan": "libasan.so.8"}
+# Of whatever version.
+LIBRARIES = {"jemalloc": "libjemalloc.so",
+             "tcmalloc": "libtcmalloc_minimal.so",
+             "mimalloc": "libmimalloc.so",
+             "asan": "libasan.so"}
 
 
 def succeeds(*command, stdin=b""):
@@ -50,7 +51,7 @@ CHECKS = {
 def library(word):
     """The path of a library, or None."""
     known = subprocess.run(["/sbin/ldconfig", "-p"], stdout=subprocess.PIPE, check=False)
-    found = re.search(rf"^\s{re.escape(LIBRARIES[word])} \(.*x86-64.* => (.*)$",
+    found = re.search(rf"^\s{re.escape(LIBRARIES[word])}\.\d+ \(.*x86-64.* => (.*)$",
                       known.stdout.decode(), re.MULTILINE)
     return found and found[1]
 
