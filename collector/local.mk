@@ -54,6 +54,8 @@ collector_unwind_sources =	\
 	%D%/forward.h		\
 	%D%/launch.c		\
 	%D%/launch.h		\
+	%D%/mappings.c		\
+	%D%/mappings.h		\
 	%D%/merge.c		\
 	%D%/merge.h		\
 	%D%/modules.c		\

@@ -23,6 +23,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "collector/images.h"
+#include "collector/mappings.h"
 #include "wire/ring.h"
 
 /* The vdso is one or two pages; what lies behind it is not ours to read. */
@@ -41,6 +42,7 @@ struct known {
 struct mt_modules {
 	struct mt_encode *encode;
 	struct mt_images *images;
+	struct mt_mappings *mappings;
 	struct mt_image *vdso; /* ours: the kernel gives every process the same */
 	struct known *known;
 	uint32_t n, room;
@@ -90,6 +92,8 @@ int mt_modules_new(struct mt_encode *encode, struct mt_modules **ret)
 	m->encode = encode;
 	r = mt_images_new(&m->images);
 	if (r == 0)
+		r = mt_mappings_new(m->images, &m->mappings);
+	if (r == 0)
 		r = open_vdso(m);
 	if (r < 0)
 		return r;
@@ -106,8 +110,14 @@ void mt_modules_free(struct mt_modules *m)
 	free(m->known);
 	free(m->table);
 	mt_image_unref(m->vdso);
+	mt_mappings_free(m->mappings);
 	mt_images_free(m->images);
 	free(m);
+}
+
+int mt_modules_arrive(struct mt_modules *m, uint32_t tgid)
+{
+	return mt_mappings_take(m->mappings, tgid);
 }
 
 uint64_t mt_modules_missing(const struct mt_modules *m)
@@ -137,6 +147,18 @@ static int try_path(struct mt_modules *m, const char *path, const struct mt_modu
 	}
 	*ret = image;
 	return 0;
+}
+
+/* As it was mapped when the process shook hands. */
+static bool try_start(struct mt_modules *m, uint32_t tgid, const struct mt_module_record *head,
+		      struct mt_image **ret)
+{
+	struct mt_image *image = mt_mappings_find(m->mappings, tgid, head->start, head->end);
+
+	if (!image || !is_build_id(head, image))
+		return false;
+	*ret = mt_image_ref(image);
+	return true;
 }
 
 /* Through the process's mapping: the very file, wherever it was, deleted or not. */
@@ -173,6 +195,8 @@ static int find_image(struct mt_modules *m, uint32_t tgid, const struct mt_modul
 		*ret = m->vdso ? mt_image_ref(m->vdso) : NULL;
 		return 0;
 	}
+	if (try_start(m, tgid, head, ret))
+		return 0;
 	r = try_mapping(m, tgid, head, ret);
 	if (r != 0 && r != -ENOMEM) {
 		if (asprintf(&below_root, "/proc/%u/root%s", tgid, path) < 0)

@@ -4,7 +4,7 @@
  * modules.h - the files with code of a run: their ids, and their unwind information
  *
  * A module is a path and a build-id.  Its file is looked for where the process sees it:
- * as the process's own mapping (which also finds what was deleted or replaced, and
+ * among what it had mapped when it shook hands, as the process's own mapping (which also finds what was deleted or replaced, and
  * memfds), below its root, and by the path alone; what is found counts only if its
  * build-id is the one that the process has in memory.
  *
@@ -27,6 +27,9 @@ struct mt_modules;
 
 int mt_modules_new(struct mt_encode *encode, struct mt_modules **ret);
 void mt_modules_free(struct mt_modules *modules);
+
+/* Process tgid waits for an answer: its files are there now, and may not be later. */
+int mt_modules_arrive(struct mt_modules *modules, uint32_t tgid);
 
 /* Brings the space of process tgid up to date with a record. */
 int mt_modules_apply(struct mt_modules *modules, struct mt_space *space, uint32_t tgid,

@@ -122,6 +122,8 @@ int mt_pipeline_arrive(void *pipeline, const struct mt_arrival *arrival)
 	int r = mt_processes_arrive(p->processes, arrival);
 
 	if (r == 0)
+		r = mt_modules_arrive(p->modules, arrival->tgid);
+	if (r == 0)
 		mt_watch_arrived(p->watch, arrival->tgid);
 	else if (r == -EBADMSG)
 		p->stray_cells++; /* the counter that numbers come from is the targets' too */

@@ -30,6 +30,8 @@ pkglib_LTLIBRARIES += %D%/libmemtrack-preload.la
 	%D%/glibc.h			\
 	%D%/image.c			\
 	%D%/image.h			\
+	%D%/loader_lock.c		\
+	%D%/loader_lock.h		\
 	%D%/modules.c			\
 	%D%/modules.h			\
 	%D%/probe.S			\

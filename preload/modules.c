@@ -10,6 +10,8 @@
  *     while the same thread was just taking it waits for ever: it is taken with signals
  *     blocked, and only when there is reason to.  The loader allocates whenever it loads
  *     something, through the stubs: an allocation of its own is the reason, for LOADER_NS.
+ *   - Nor is it waited for while a call-back of the program's has it (loader_lock.h): the
+ *     list is then sent with a later event.
  *   - As long as nothing but the objects of the start was ever loaded, which the end of the
  *     loader's own list tells, neither the lock nor a system call is needed: a sandboxed
  *     program may be killed for one.  Objects of the start are never unloaded.
@@ -23,6 +25,7 @@
 #include "preload/modules.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <link.h>
 #include <stddef.h>
@@ -32,6 +35,7 @@
 #include "preload/binding.h"
 #include "preload/glibc.h"
 #include "preload/image.h"
+#include "preload/loader_lock.h"
 #include "preload/real.h"
 #include "preload/syscall.h"
 
@@ -88,18 +92,51 @@ struct pass {
 	bool moved;    /* since the last list; of bindings: one was open */
 };
 
+/* Was the loader executed, with the program for an argument? */
+static bool loader_is_exe(void)
+{
+	return !getauxval(AT_BASE);
+}
+
+static bool read_link(const char *link)
+{
+	long n = mt_syscall3(SYS_readlink, (long)link, (long)exe, sizeof(exe) - 1);
+
+	exe[n > 0 ? n : 0] = '\0';
+	return n > 0;
+}
+
+/* The program's, for which the loader has left no more than the argument. */
+static bool read_program_path(void)
+{
+	const char *argument = (const char *)getauxval(AT_EXECFN);
+	char link[32] = "/proc/self/fd/";
+	size_t end = sizeof("/proc/self/fd/");
+	long fd, rest;
+	bool found;
+
+	if (!argument)
+		return false;
+	fd = mt_syscall3(SYS_open, (long)argument, O_PATH | O_CLOEXEC, 0);
+	if (fd < 0)
+		return false;
+	for (rest = fd; rest > 9; rest /= 10)
+		end++;
+	for (rest = fd; link[end - 1] != '/'; rest /= 10)
+		link[--end] = (char)('0' + rest % 10);
+	found = read_link(link);
+	mt_syscall3(SYS_close, fd, 0, 0);
+	return found;
+}
+
 static const char *path_of(const struct dl_phdr_info *info, uint32_t index)
 {
-	long n;
-
 	if (info->dlpi_name && info->dlpi_name[0])
 		return info->dlpi_name;
 	if (index)
 		return "";
-	if (!exe[0]) {
-		n = mt_syscall3(SYS_readlink, (long)"/proc/self/exe", (long)exe, sizeof(exe) - 1);
-		exe[n > 0 ? n : 0] = '\0';
-	}
+	if (!exe[0] && !(loader_is_exe() && read_program_path()))
+		read_link("/proc/self/exe");
 	return exe;
 }
 
@@ -233,6 +270,7 @@ static void put_module(struct pass *pass, const struct dl_phdr_info *info)
 		.flags = pass->index ? 0 : MT_MODULE_FIRST | MT_MODULE_MAIN,
 		.time_ns = mt_now_ns(),
 	};
+	const char *file = pass->index || loader_is_exe() ? path : "/proc/self/exe";
 	uint64_t vdso = getauxval(AT_SYSINFO_EHDR);
 	struct stat st;
 
@@ -241,7 +279,7 @@ static void put_module(struct pass *pass, const struct dl_phdr_info *info)
 		record.flags |= MT_MODULE_VDSO;
 	/* Without a build-id the file has to be known by its number. */
 	if (!record.build_id_bytes && !(record.flags & MT_MODULE_VDSO) &&
-	    !mt_syscall3(SYS_stat, (long)(pass->index ? path : "/proc/self/exe"), (long)&st, 0)) {
+	    !mt_syscall3(SYS_stat, (long)file, (long)&st, 0)) {
 		record.dev = st.st_dev;
 		record.ino = st.st_ino;
 	}
@@ -379,14 +417,21 @@ static bool nothing_new(void)
 	return end && !__atomic_load_n(&end->l_next, __ATOMIC_ACQUIRE) && _r_debug.r_version == 1;
 }
 
-static void check_list(struct mt_self *self)
+/* False: not now, since a call-back of the program's has the loader's lock. */
+static bool check_list(struct mt_self *self)
 {
 	uint64_t mask;
+	bool locked;
 
 	touch_stack();
 	mask = mt_signals_block();
-	send_list(self);
+	locked = mt_loader_lock();
+	if (locked) {
+		send_list(self);
+		mt_loader_unlock();
+	}
 	mt_signals_restore(mask);
+	return locked;
 }
 
 void mt_modules_check(struct mt_self *self)
@@ -396,8 +441,8 @@ void mt_modules_check(struct mt_self *self)
 	if (!active || mt_session.modules_fixed)
 		return;
 	notice_threads();
-	if (!nothing_new())
-		check_list(self);
+	if (!nothing_new() && !check_list(self))
+		return;
 	if (mt_now_ns() - active > LOADER_NS)
 		__atomic_compare_exchange_n(&loader_active_ns, &active, 0, false, __ATOMIC_RELAXED,
 					    __ATOMIC_RELAXED);
@@ -434,6 +479,7 @@ void mt_modules_begin(void)
 	const struct link_map *end = end_of_start();
 	struct mt_image loader;
 
+	mt_loader_lock_find();
 	if (mt_image_loader(&loader)) {
 		mt_loader.start = loader.start;
 		mt_loader.bytes = loader.end - loader.start;
@@ -456,13 +502,18 @@ static int look_subs(struct dl_phdr_info *info, size_t size, void *arg)
 	return 1;
 }
 
-static uint64_t unloads(void)
+/* How many objects were unloaded; false where that can not be told now. */
+static bool unloads(uint64_t *ret)
 {
-	uint64_t n = 0, mask = mt_signals_block();
+	uint64_t mask = mt_signals_block();
+	bool locked = mt_loader_lock();
 
-	mt_libc.dl_iterate_phdr(look_subs, &n);
+	if (locked) {
+		mt_libc.dl_iterate_phdr(look_subs, ret);
+		mt_loader_unlock();
+	}
 	mt_signals_restore(mask);
-	return n;
+	return locked;
 }
 
 /*
@@ -472,10 +523,12 @@ static uint64_t unloads(void)
 __attribute__((visibility("default"))) int dlclose(void *handle)
 {
 	bool counted = mt_session_usable() && mt_session.on && !mt_session.modules_fixed;
-	uint64_t before = counted ? unloads() : 0;
-	int ret = mt_real_dlclose(handle);
+	uint64_t before = 0, after = 0;
+	int ret;
 
-	if (!counted || unloads() != before) {
+	counted = counted && unloads(&before);
+	ret = mt_real_dlclose(handle);
+	if (!counted || !unloads(&after) || after != before) {
 		__atomic_fetch_add(&mt_session.epoch, 1, __ATOMIC_RELAXED);
 		__atomic_store_n(&list.start_end, NULL, __ATOMIC_RELEASE);
 		mt_real_forget();

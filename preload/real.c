@@ -65,6 +65,7 @@ static void resolve_libc(void)
 		  pthread_mutexattr_setpshared },
 		{ "pthread_mutex_init", &mt_libc.mutex_init, pthread_mutex_init },
 		{ "pthread_mutex_trylock", &mt_libc.mutex_trylock, pthread_mutex_trylock },
+		{ "pthread_mutex_unlock", &mt_libc.mutex_unlock, pthread_mutex_unlock },
 		{ "pthread_mutex_consistent", &mt_libc.mutex_consistent, pthread_mutex_consistent },
 	};
 	struct mt_image libc;

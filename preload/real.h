@@ -28,6 +28,7 @@ struct mt_libc {
 	int (*mutexattr_setpshared)(pthread_mutexattr_t *attr, int shared);
 	int (*mutex_init)(pthread_mutex_t *mutex, const pthread_mutexattr_t *attr);
 	int (*mutex_trylock)(pthread_mutex_t *mutex);
+	int (*mutex_unlock)(pthread_mutex_t *mutex);
 	int (*mutex_consistent)(pthread_mutex_t *mutex);
 };
 

@@ -26,6 +26,7 @@
 
 #include "preload/arena.h"
 #include "preload/glibc.h"
+#include "preload/loader_lock.h"
 #include "preload/probe.h"
 #include "preload/real.h"
 #include "preload/syscall.h"
@@ -77,11 +78,15 @@ static uint64_t stack_bound(uint64_t sp)
 		return &__libc_stack_end ? (uint64_t)__libc_stack_end & ~7ULL : 0;
 	if (mt_session.modules_fixed)
 		return (tp - static_tls.bytes) & ~7ULL;
+	/* Not now: what was found before, or the end of the thread's own data. */
+	if (!mt_loader_lock())
+		return (tp - static_tls.bytes) & ~7ULL;
 	mt_libc.dl_iterate_phdr(look_tls, &search);
 	if (!search.known) {
 		static_tls.bytes = tp - search.lowest;
 		static_tls.loads = search.loads;
 	}
+	mt_loader_unlock();
 	return (tp - static_tls.bytes) & ~7ULL;
 }
 

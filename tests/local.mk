@@ -39,6 +39,7 @@ AM_TESTS_ENVIRONMENT =					\
 include $(top_srcdir)/tests/unit/local.mk
 include $(top_srcdir)/tests/fuzz/local.mk
 include $(top_srcdir)/tests/integration/local.mk
+include $(top_srcdir)/tests/hostile/local.mk
 
 test_scripts +=			\
 	%D%/budget.test		\

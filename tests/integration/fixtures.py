@@ -4,11 +4,10 @@
 #
 # Arguments: the fixtures to test, where not all.
 
-import collections
 import os
-import re
 import sys
 
+import chains
 import counted
 import ledger
 import table
@@ -66,84 +65,16 @@ def as_counted(row, capture):
     return tracked.differences("size", expected, tracked.sizes(row.artifact(capture)))
 
 
-def source_lines(row):
-    """{function: (first line, last line)} of a fixture's source."""
+def source_of(row):
     here = os.environ["srcdir"]
-    path = next(path for path in (f"{here}/fixtures/{row.name}{suffix}"
+    return next(path for path in (f"{here}/fixtures/{row.name}{suffix}"
                                   for suffix in (".c", ".cpp")) if os.path.exists(path))
-    lines, name, first = {}, None, 0
-    with open(path, encoding="ascii") as file:
-        for number, line in enumerate(file, 1):
-            start = re.match(r"\S.*?(\w+)\([^()]*\)?$", line)
-            if start:
-                name, first = start[1], number
-            elif line.startswith("}") and name:
-                lines[name] = (first, number)
-                name = None
-    return os.path.basename(path), lines
-
-
-def frame_problems(frame, name, source):
-    file, lines = source
-    if name not in lines:
-        return
-    first, last = lines[name]
-    if os.path.basename(frame["file"] or "") != file:
-        yield f"{name}: in file {frame['file']}, not {file}"
-    elif not first <= (frame["line"] or 0) <= last:
-        yield f"{name}: at line {frame['line']}, which is not of {first} to {last}"
-
-
-def chain_problems(entry, name, names, roots):
-    told = " < ".join(names)
-    if roots == {ledger.CUT}:
-        if entry["stop"] != "truncated":
-            yield f"{name}: stop {entry['stop']}, not truncated: {told}"
-    elif ledger.ANY not in roots:
-        if entry["stop"] != "end":
-            yield f"{name}: stop {entry['stop']}, not end: {told}"
-        if ledger.END not in roots and not roots & set(names):
-            yield f"{name}: none of {sorted(roots)} in {told}"
-
-
-def chains(row, result, capture):
-    book = ledger.Ledger(result.out)
-    sites = book.sites()
-    found = collections.Counter()
-    sizes = collections.Counter()
-    source = source_lines(row)
-    for entry in tracked.allocation_chains(row.artifact(capture)):
-        names = [tracked.short_name(frame) for frame in entry["chain"]]
-        at = next((i for i, name in enumerate(names) if name in sites), None)
-        if at is None:
-            continue
-        found[names[at]] += entry["count"]
-        sizes[names[at]] += entry["bytes"]
-        yield from frame_problems(entry["chain"][at], names[at], source)
-        yield from chain_problems(entry, names[at], names, book.roots(names[at]))
-    for name, chain in sites.items():
-        if (found[name], sizes[name]) != chain:
-            yield f"{name}: {(found[name], sizes[name])}, not {tuple(chain)}"
-
-
-def named_chains(row, capture):
-    """{names of the functions, innermost first, and the stop: allocations}
-
-    Where a chain is cut follows from the stack's place in its page: only its beginning is
-    compared."""
-    sums = collections.Counter()
-    for entry in tracked.allocation_chains(row.artifact(capture)):
-        names = [tracked.short_name(frame) for frame in entry["chain"]]
-        if entry["stop"] == "truncated":
-            names = names[:1]
-        sums[" < ".join(names) + ": " + entry["stop"]] += entry["count"]
-    return sums
 
 
 def agree(row):
     one, other = (tracked.sizes(row.artifact(capture)) for capture in tracked.CAPTURES)
     yield from tracked.differences(f"size (not in {tracked.CAPTURES[0]})", one, other)
-    one, other = (named_chains(row, capture) for capture in tracked.CAPTURES)
+    one, other = (chains.named(row.artifact(capture)) for capture in tracked.CAPTURES)
     yield from tracked.differences(f"chain (not in {tracked.CAPTURES[0]})", one, other)
 
 
@@ -161,7 +92,8 @@ def check_capture(results, row, capture):
     if not row.races:
         results.attempt(f"{title}: as an independent counter has it", as_counted, row, capture)
     if not row.open:
-        results.attempt(f"{title}: chains are whole", chains, row, result, capture)
+        results.attempt(f"{title}: chains are whole", chains.problems,
+                        ledger.Ledger(result.out), row.artifact(capture), source_of(row))
     return True
 
 

@@ -15,6 +15,7 @@ test_scripts +=			\
 
 EXTRA_DIST +=				\
 	%D%/abuse.py			\
+	%D%/chains.py			\
 	%D%/churn.py			\
 	%D%/compare_valgrind.py		\
 	%D%/count.py			\
