@@ -110,6 +110,78 @@ hostile_extra += %D%/resolver_user %D%/openmp_loops
 	$(hostile_ccld) -fopenmp -o $@ $< $(hostile_end) ||				\
 	$(hostile_ccld) -Wno-unknown-pragmas -o $@ $< $(hostile_end)
 
+## Signals and waits; stacks in hard places; what calls may not change; frames and code of
+## all kinds; ends.
+hostile_c +=			\
+	%D%/allocating_recursion	\
+	%D%/allocator_as_callback	\
+	%D%/assembly_frames		\
+	%D%/corner_arguments		\
+	%D%/errno_kept			\
+	%D%/frames_around_budget	\
+	%D%/generated_code		\
+	%D%/heap_coroutines		\
+	%D%/heap_of_its_own		\
+	%D%/mappings			\
+	%D%/never_stopped		\
+	%D%/odd_thread_stacks		\
+	%D%/packaged			\
+	%D%/passed_on_blocks		\
+	%D%/recovered_overflow		\
+	%D%/registers_kept		\
+	%D%/same_names_as_libc		\
+	%D%/signal_stacks		\
+	%D%/signals_waited_for		\
+	%D%/small_limits		\
+	%D%/stays_stopped		\
+	%D%/sudden_ends			\
+	%D%/tiny_stacks			\
+	%D%/two_text_segments		\
+	%D%/unusual_frames		\
+	%D%/usable_size_filled		\
+	%D%/waits_undisturbed
+hostile_cc +=			\
+	%D%/leaving_handlers		\
+	%D%/own_operators
+hostile_extra +=		\
+	%D%/debug_frame_only		\
+	%D%/debug_frame_packed		\
+	%D%/frames_without_index
+hostile_files +=		\
+	%D%/far_text.ld			\
+	%D%/guarded_call.S		\
+	%D%/job_control.py		\
+	%D%/packagings.py		\
+	%D%/split_stacks.c		\
+	%D%/switch_stack.S		\
+	%D%/without_cfi.S
+
+hostile_source = $(srcdir)/tests/hostile
+
+## What they call in assembly.
+%D%/assembly_frames: %D%/without_cfi.S
+%D%/assembly_frames: hostile_libs = $(hostile_source)/without_cfi.S
+%D%/registers_kept: %D%/guarded_call.S
+%D%/registers_kept: hostile_libs = $(hostile_source)/guarded_call.S
+%D%/tiny_stacks: %D%/switch_stack.S
+%D%/tiny_stacks: hostile_libs = $(hostile_source)/switch_stack.S
+
+%D%/own_operators: hostile_flags = -std=c++20
+%D%/two_text_segments: %D%/far_text.ld
+%D%/two_text_segments: hostile_libs =				\
+	-Wl,-T,$(hostile_source)/far_text.ld -Wl,-z,noseparate-code
+
+## The same program with unwinding information of other kinds.
+hostile_no_eh_frame = -fno-asynchronous-unwind-tables -fno-unwind-tables
+%D%/debug_frame_only: %D%/unusual_frames.c fixtures/libledger.a
+	$(hostile_ccld) $(hostile_no_eh_frame) -o $@ $(hostile_source)/unusual_frames.c $(hostile_end)
+%D%/debug_frame_packed: %D%/unusual_frames.c fixtures/libledger.a
+	$(hostile_ccld) $(hostile_no_eh_frame) -gz=zlib -o $@			\
+		$(hostile_source)/unusual_frames.c $(hostile_end)
+%D%/frames_without_index: %D%/unusual_frames.c fixtures/libledger.a
+	$(hostile_ccld) -Wl,--no-eh-frame-hdr -o $@				\
+		$(hostile_source)/unusual_frames.c $(hostile_end)
+
 ## End of the lists.
 hostile_built   = $(hostile_c) $(hostile_cc) $(hostile_asm) $(hostile_so) $(hostile_extra)
 hostile_sources = $(hostile_c:=.c) $(hostile_cc:=.cc) $(hostile_asm:=.S) $(hostile_so:.so=.c)
