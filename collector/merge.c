@@ -3,8 +3,9 @@
  * merge.c - see merge.h for the contract
  *
  * Invariants
- *   - cursors[] is a heap by key, the smallest first, of the rings that have cells in
- *     this pass.
+ *   - turns[] is a heap by key, the smallest first, of the rings that have cells in this
+ *     pass.  A ring's cells are handed on one after the other for as long as no other
+ *     ring's turn comes; its key in the heap is set right after that.
  *   - A piece has no time of its own and is handed on as soon as it is reached, but for
  *     the pieces of a module record, which have the record's: what was allocated before
  *     a module changed is to be unwound with the old one.
@@ -30,13 +31,20 @@
 /* A tail that moves only at the end of a pass would keep threads waiting for room. */
 #define PUBLISH_CELLS 512
 
+/* Where the merge is in a ring. */
 struct cursor {
-	uint64_t key;
+	uint64_t key; /* of cell, which is at at */
 	uint64_t at;
 	uint64_t limit;
+	const char *cells;
 	uint32_t slot;
 	uint32_t unpublished;
 	struct mt_cell cell;
+};
+
+struct turn {
+	uint64_t key;
+	struct cursor *cursor;
 };
 
 struct ring_state {
@@ -49,8 +57,9 @@ struct ring_state {
 struct mt_merge {
 	struct mt_segments *segments;
 	struct ring_state *rings; /* MT_SLOTS of them */
-	struct cursor *cursors;
-	uint32_t n, room;
+	struct cursor *cursors;	  /* MT_SLOTS of them, the first n_cursors are in use */
+	struct turn *turns;	  /* likewise */
+	uint32_t n_cursors, n;
 	uint64_t fullest_bytes;
 	uint64_t latest_ns; /* no cell that the heads cover has a later time */
 	uint64_t reached_ns;
@@ -65,7 +74,9 @@ int mt_merge_new(struct mt_segments *segments, struct mt_merge **ret)
 		return -ENOMEM;
 	m->segments = segments;
 	m->rings = calloc(MT_SLOTS, sizeof(*m->rings));
-	if (!m->rings)
+	m->cursors = calloc(MT_SLOTS, sizeof(*m->cursors));
+	m->turns = calloc(MT_SLOTS, sizeof(*m->turns));
+	if (!m->rings || !m->cursors || !m->turns)
 		return -ENOMEM;
 	*ret = mt_take_ptr(m);
 	return 0;
@@ -77,6 +88,7 @@ void mt_merge_free(struct mt_merge *m)
 		return;
 	free(m->rings);
 	free(m->cursors);
+	free(m->turns);
 	free(m);
 }
 
@@ -116,12 +128,10 @@ static uint64_t key_of(struct ring_state *ring, const struct mt_cell *cell)
 	return ring->module_ns;
 }
 
-static void load(struct mt_merge *m, struct cursor *c)
+/* Copies the cell at which the cursor is. */
+static inline void load(struct mt_merge *m, struct cursor *c)
 {
-	const struct mt_cell *cells = mt_segments_cells(m->segments, c->slot);
-
-	memcpy(&c->cell, &cells[c->at % m->segments->ring_bytes / sizeof(c->cell)],
-	       sizeof(c->cell));
+	memcpy(&c->cell, c->cells + (c->at & (m->segments->ring_bytes - 1)), sizeof(c->cell));
 	c->key = key_of(&m->rings[c->slot], &c->cell);
 	if (c->key > m->latest_ns)
 		c->key = 0;
@@ -129,34 +139,40 @@ static void load(struct mt_merge *m, struct cursor *c)
 
 static void sift_down(struct mt_merge *m, uint32_t i)
 {
-	struct cursor moving = m->cursors[i];
+	struct turn moving = m->turns[i];
 	uint32_t child;
 
 	while ((child = 2 * i + 1) < m->n) {
-		if (child + 1 < m->n && m->cursors[child + 1].key < m->cursors[child].key)
+		if (child + 1 < m->n && m->turns[child + 1].key < m->turns[child].key)
 			child++;
-		if (moving.key <= m->cursors[child].key)
+		if (moving.key <= m->turns[child].key)
 			break;
-		m->cursors[i] = m->cursors[child];
+		m->turns[i] = m->turns[child];
 		i = child;
 	}
-	m->cursors[i] = moving;
+	m->turns[i] = moving;
 }
 
-static int add_cursor(struct mt_merge *m, uint32_t slot, uint64_t tail, uint64_t head)
+/* The key of the turn that is next after the first. */
+static uint64_t second_key(const struct mt_merge *m)
 {
-	if (m->n == m->room) {
-		uint32_t room = m->room ? 2 * m->room : 64;
-		struct cursor *cursors = realloc(m->cursors, room * sizeof(*cursors));
+	uint64_t key = m->n > 1 ? m->turns[1].key : UINT64_MAX;
 
-		if (!cursors)
-			return -ENOMEM;
-		m->cursors = cursors;
-		m->room = room;
-	}
-	m->cursors[m->n] = (struct cursor){ .slot = slot, .at = tail, .limit = head };
-	load(m, &m->cursors[m->n++]);
-	return 0;
+	return m->n > 2 && m->turns[2].key < key ? m->turns[2].key : key;
+}
+
+static void add_cursor(struct mt_merge *m, uint32_t slot, uint64_t tail, uint64_t head)
+{
+	struct cursor *c = &m->cursors[m->n_cursors++];
+
+	*c = (struct cursor){
+		.slot = slot,
+		.at = tail,
+		.limit = head,
+		.cells = (const char *)mt_segments_cells(m->segments, slot),
+	};
+	load(m, c);
+	m->turns[m->n++] = (struct turn){ c->key, c };
 }
 
 /* Gives up what is on the ring, so that its thread finds room. */
@@ -166,7 +182,7 @@ static void skip(struct mt_merge *m, uint32_t slot, uint64_t head)
 	__atomic_store_n(&mt_segments_thread(m->segments, slot)->tail, head, __ATOMIC_RELEASE);
 }
 
-static int look_at(struct mt_merge *m, uint32_t slot)
+static void look_at(struct mt_merge *m, uint32_t slot)
 {
 	struct mt_thread *thread = mt_segments_thread(m->segments, slot);
 	uint64_t head = __atomic_load_n(&thread->head, __ATOMIC_ACQUIRE);
@@ -174,21 +190,21 @@ static int look_at(struct mt_merge *m, uint32_t slot)
 	uint64_t fill = head - tail;
 
 	if (!fill)
-		return 0;
+		return;
 	if (fill > m->segments->ring_bytes || head % sizeof(struct mt_cell)) {
 		m->damaged += !m->rings[slot].damaged;
 		m->rings[slot].damaged = true;
 		skip(m, slot, head);
-		return 0;
+		return;
 	}
 	if (fill > m->fullest_bytes)
 		m->fullest_bytes = fill;
-	return add_cursor(m, slot, tail, head);
+	add_cursor(m, slot, tail, head);
 }
 
 void mt_merge_skip(struct mt_merge *m)
 {
-	m->n = 0;
+	m->n = m->n_cursors = 0;
 	for (uint32_t slot = 0; slot < m->segments->chunks_used * MT_CHUNK_SLOTS; slot++)
 		if (m->segments->chunks[slot / MT_CHUNK_SLOTS].given)
 			skip(m, slot,
@@ -197,25 +213,19 @@ void mt_merge_skip(struct mt_merge *m)
 	mt_segments_release(m->segments);
 }
 
-int mt_merge_heads(struct mt_merge *m)
+void mt_merge_heads(struct mt_merge *m)
 {
-	int r;
-
-	m->n = 0;
+	m->n = m->n_cursors = 0;
 	m->fullest_bytes = 0;
 	m->latest_ns = mt_clock_ns() + CLOCKS_OFF_NS;
 	for (uint32_t c = 0; c < m->segments->chunks_used; c++) {
 		if (!m->segments->chunks[c].given)
 			continue;
-		for (uint32_t i = 0; i < MT_CHUNK_SLOTS; i++) {
-			r = look_at(m, c * MT_CHUNK_SLOTS + i);
-			if (r < 0)
-				return r;
-		}
+		for (uint32_t i = 0; i < MT_CHUNK_SLOTS; i++)
+			look_at(m, c * MT_CHUNK_SLOTS + i);
 	}
 	for (uint32_t i = m->n / 2; i-- > 0;)
 		sift_down(m, i);
-	return 0;
 }
 
 static void publish(struct mt_merge *m, struct cursor *c)
@@ -231,33 +241,46 @@ static void publish(struct mt_merge *m, struct cursor *c)
 	mt_segments_release(m->segments);
 }
 
+/* Moves the cursor behind its cell, and all that belongs to that; false: there is no more. */
+static inline bool advance(struct mt_merge *m, struct cursor *c)
+{
+	c->at += sizeof(c->cell);
+	if (++c->unpublished >= PUBLISH_CELLS || c->at == c->limit)
+		publish(m, c);
+	if (c->at == c->limit)
+		return false;
+	load(m, c);
+	return true;
+}
+
 int64_t mt_merge_cells(struct mt_merge *m, uint64_t below_ns, uint64_t max_cells, mt_cell_fn fn,
 		       void *ctx)
 {
 	uint64_t done = 0;
 	int r = 0;
 
-	while (m->n && m->cursors[0].key < below_ns && done < max_cells && r >= 0) {
-		struct cursor *c = &m->cursors[0];
+	while (m->n && m->turns[0].key < below_ns && done < max_cells && r >= 0) {
+		struct cursor *c = m->turns[0].cursor;
+		uint64_t second = second_key(m);
+		bool more;
 
-		r = fn(ctx, c->slot, &c->cell);
-		done++;
-		c->at += sizeof(c->cell);
-		if (++c->unpublished >= PUBLISH_CELLS || c->at == c->limit)
-			publish(m, c);
-		if (c->at == c->limit) {
-			m->cursors[0] = m->cursors[--m->n];
-			if (!m->n)
-				break;
-		} else {
-			load(m, c);
-		}
-		sift_down(m, 0);
+		do {
+			r = fn(ctx, c->slot, &c->cell);
+			done++;
+			more = advance(m, c);
+		} while (more && r >= 0 && done < max_cells && c->key <= second &&
+			 c->key < below_ns);
+		if (more)
+			m->turns[0].key = c->key;
+		else
+			m->turns[0] = m->turns[--m->n];
+		if (m->n)
+			sift_down(m, 0);
 	}
 	for (uint32_t i = 0; i < m->n; i++)
-		publish(m, &m->cursors[i]);
+		publish(m, m->turns[i].cursor);
 	m->reached_ns = below_ns;
-	if (m->n && m->cursors[0].key < below_ns)
-		m->reached_ns = m->cursors[0].key;
+	if (m->n && m->turns[0].key < below_ns)
+		m->reached_ns = m->turns[0].key;
 	return r < 0 ? r : (int64_t)done;
 }
