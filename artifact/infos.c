@@ -5,10 +5,12 @@
  * Invariants
  *   - At most half of the slots are taken, so a probe ends soon at an empty one.
  *   - All zero is an empty table: slots are there once cap is not 0.
+ *   - All frees by one function have one info: the last one of a type is looked at first.
  */
 #include "artifact/infos.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,6 +21,11 @@
 static uint64_t kind_of(const struct mt_info *info)
 {
 	return (uint64_t)info->node << 16 | (uint64_t)info->type << 8 | info->function;
+}
+
+static bool is_same(const struct mt_info *a, const struct mt_info *b)
+{
+	return a->size == b->size && kind_of(a) == kind_of(b);
 }
 
 static uint32_t slot_of(const struct mt_info *info, uint32_t cap)
@@ -36,8 +43,7 @@ static uint32_t *find(uint32_t *slots, uint32_t cap, const struct mt_info *rows,
 {
 	uint32_t i = slot_of(info, cap);
 
-	while (slots[i] && (rows[slots[i] - 1].size != info->size ||
-			    kind_of(&rows[slots[i] - 1]) != kind_of(info)))
+	while (slots[i] && !is_same(&rows[slots[i] - 1], info))
 		i = (i + 1) & (2 * cap - 1);
 	return &slots[i];
 }
@@ -76,7 +82,7 @@ void mt_infos_reset(struct mt_infos *infos)
 		memset(infos->slots, 0, 2 * (size_t)infos->cap * sizeof(*infos->slots));
 }
 
-int mt_infos_intern(struct mt_infos *infos, const struct mt_info *info, uint32_t *ret)
+static int find_or_add(struct mt_infos *infos, const struct mt_info *info, uint32_t *ret)
 {
 	uint32_t *slot = infos->cap ? find(infos->slots, infos->cap, infos->rows, info) : NULL;
 
@@ -97,4 +103,19 @@ int mt_infos_intern(struct mt_infos *infos, const struct mt_info *info, uint32_t
 	*slot = infos->n;
 	*ret = infos->n - 1;
 	return 1;
+}
+
+int mt_infos_intern(struct mt_infos *infos, const struct mt_info *info, uint32_t *ret)
+{
+	uint32_t *last = &infos->last[info->type % MT_INFOS_LAST];
+	int r;
+
+	if (*last < infos->n && is_same(&infos->rows[*last], info)) {
+		*ret = *last;
+		return 0;
+	}
+	r = find_or_add(infos, info, ret);
+	if (r >= 0)
+		*last = *ret;
+	return r;
 }

@@ -34,7 +34,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 
-#define ZSTD_LEVEL 3
+#define ZSTD_LEVEL 1
 /* A frame is written when body has this much.  One record may be longer, up to what a
  * reader takes in a frame. */
 #define FRAME_BYTES (1024 * 1024)

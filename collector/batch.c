@@ -62,24 +62,33 @@ bool mt_batch_empty(const struct mt_batch *batch)
 	return batch->used == 0;
 }
 
+/* Room for a record of len bytes, behind its item. */
+static inline int reserve(struct mt_batch *batch, enum mt_batch_kind kind, size_t len, char **ret)
+{
+	struct item *item;
+
+	len = (sizeof(*item) + len + 7) & ~(size_t)7;
+	if (len > sizeof(batch->bytes) - batch->used)
+		return len > sizeof(batch->bytes) ? -EMSGSIZE : -ENOSPC;
+	item = (struct item *)(batch->bytes + batch->used);
+	*item = (struct item){ .kind = kind, .bytes = (uint32_t)len };
+	batch->used += len;
+	*ret = (char *)(item + 1);
+	return 0;
+}
+
 static int append(struct mt_batch *batch, enum mt_batch_kind kind, const void *fixed,
 		  size_t fixed_len, const struct tail *tails, size_t n_tails)
 {
-	size_t len = sizeof(struct item) + fixed_len;
-	struct item *item;
+	size_t len = fixed_len;
 	char *at;
+	int r;
 
 	for (size_t i = 0; i < n_tails; i++)
 		len += tails[i].len;
-	len = (len + 7) & ~(size_t)7;
-	if (len > sizeof(batch->bytes))
-		return -EMSGSIZE;
-	if (len > sizeof(batch->bytes) - batch->used)
-		return -ENOSPC;
-
-	item = (struct item *)(batch->bytes + batch->used);
-	*item = (struct item){ .kind = kind, .bytes = (uint32_t)len };
-	at = (char *)(item + 1);
+	r = reserve(batch, kind, len, &at);
+	if (r < 0)
+		return r;
 	memcpy(at, fixed, fixed_len);
 	at += fixed_len;
 	for (size_t i = 0; i < n_tails; i++) {
@@ -87,8 +96,17 @@ static int append(struct mt_batch *batch, enum mt_batch_kind kind, const void *f
 			memcpy(at, tails[i].bytes, tails[i].len);
 		at += tails[i].len;
 	}
-	batch->used += len;
 	return 0;
+}
+
+static int append_event(struct mt_batch *batch, const struct mt_event *event)
+{
+	char *at;
+	int r = reserve(batch, MT_BATCH_EVENT, sizeof(*event), &at);
+
+	if (r == 0)
+		memcpy(at, event, sizeof(*event));
+	return r;
 }
 
 static struct tail string(const char *s)
@@ -129,7 +147,7 @@ int mt_batch_add(struct mt_batch *batch, enum mt_batch_kind kind, const void *re
 {
 	switch (kind) {
 	case MT_BATCH_EVENT:
-		return append(batch, kind, record, sizeof(struct mt_event), NULL, 0);
+		return append_event(batch, record);
 	case MT_BATCH_NODE:
 		return append(batch, kind, record, sizeof(struct mt_node), NULL, 0);
 	case MT_BATCH_MODULE:

@@ -5,6 +5,8 @@
  * Invariants
  *   - The table is at most half full, so that a search ends, and soon.
  *   - Nodes are never moved within the array or removed: an id is its place.
+ *   - A chain's frames are asked for one after the other, and most chains are like the one
+ *     before: a node's last child is looked at before the table.
  */
 #include "collector/call_tree.h"
 
@@ -56,6 +58,12 @@ static inline bool is_same(const struct mt_call_node *node, uint32_t parent,
 	       rest_of(&node->frame) == rest_of(frame);
 }
 
+static inline uint32_t *last_child(struct mt_call_tree *tree, uint32_t parent)
+{
+	return parent < MT_NODE_FIRST ? &tree->root_child[parent]
+				      : &tree->nodes[parent - MT_NODE_FIRST].child;
+}
+
 static int grow_nodes(struct mt_call_tree *tree)
 {
 	size_t capacity = tree->capacity ? 2 * tree->capacity : FIRST_TABLE_LEN / 2;
@@ -76,7 +84,8 @@ static int grow_table(struct mt_call_tree *tree)
 	if (!table)
 		return -ENOMEM;
 	for (size_t i = 0; i < tree->len; i++) {
-		size_t at = tree->nodes[i].hash & (len - 1);
+		const struct mt_call_node *node = &tree->nodes[i];
+		size_t at = hash_of(node->parent, &node->frame) & (len - 1);
 
 		while (table[at])
 			at = (at + 1) & (len - 1);
@@ -111,20 +120,18 @@ static int add(struct mt_call_tree *tree, uint32_t parent, const struct mt_frame
 	tree->nodes[tree->len] = (struct mt_call_node){
 		.frame = *frame,
 		.parent = parent,
-		.hash = hash,
 	};
 	*ret = mt_call_tree_end(tree);
 	tree->table[at] = (uint32_t)++tree->len;
 	return 0;
 }
 
-int mt_call_tree_child(struct mt_call_tree *tree, uint32_t parent, const struct mt_frame *frame,
+static int find_or_add(struct mt_call_tree *tree, uint32_t parent, const struct mt_frame *frame,
 		       uint32_t *ret)
 {
 	uint32_t hash = hash_of(parent, frame), i;
 	size_t at = hash & (tree->table_len - 1);
 
-	assert(parent < mt_call_tree_end(tree));
 	while ((i = tree->table[at])) {
 		if (is_same(&tree->nodes[i - 1], parent, frame)) {
 			*ret = MT_NODE_FIRST + i - 1;
@@ -133,6 +140,26 @@ int mt_call_tree_child(struct mt_call_tree *tree, uint32_t parent, const struct 
 		at = (at + 1) & (tree->table_len - 1);
 	}
 	return add(tree, parent, frame, hash, ret);
+}
+
+int mt_call_tree_child(struct mt_call_tree *tree, uint32_t parent, const struct mt_frame *frame,
+		       uint32_t *ret)
+{
+	uint32_t child, id;
+	int r;
+
+	assert(parent < mt_call_tree_end(tree));
+	child = *last_child(tree, parent);
+	if (child && is_same(&tree->nodes[child - MT_NODE_FIRST], parent, frame)) {
+		*ret = child;
+		return 0;
+	}
+	r = find_or_add(tree, parent, frame, &id);
+	if (r < 0)
+		return r;
+	*last_child(tree, parent) = id;
+	*ret = id;
+	return 0;
 }
 
 uint32_t mt_call_tree_end(const struct mt_call_tree *tree)

@@ -35,11 +35,12 @@ struct mt_frame {
 struct mt_call_node {
 	struct mt_frame frame;
 	uint32_t parent;
-	uint32_t hash;
+	uint32_t child; /* the one that was asked for last; 0: none was */
 };
 
 struct mt_call_tree {
-	struct mt_call_node *nodes; /* of the ids from MT_NODE_FIRST on */
+	struct mt_call_node *nodes;	    /* of the ids from MT_NODE_FIRST on */
+	uint32_t root_child[MT_NODE_FIRST]; /* mt_call_node.child of the roots */
 	size_t len, capacity;
 	size_t most;
 	uint32_t *table;  /* id - MT_NODE_FIRST + 1, at hash or behind; 0: free */

@@ -26,6 +26,8 @@ collector_unwind_sources =	\
 	%D%/image.h		\
 	%D%/images.c		\
 	%D%/images.h		\
+	%D%/memo.c		\
+	%D%/memo.h		\
 	%D%/space.c		\
 	%D%/space.h		\
 	%D%/unwind.c		\

@@ -3,8 +3,9 @@
  * merge.c - see merge.h for the contract
  *
  * Invariants
- *   - cursors[] is a heap by key, the smallest first, of the rings that have cells in
- *     this pass.
+ *   - turns[] is a heap by key, the smallest first, of the rings that have cells in this
+ *     pass.  A ring's cells are handed on one after the other for as long as no other
+ *     ring's turn comes; its key in the heap is set right after that.
  *   - A piece or a blob has no time of its own and is handed on as soon as it is reached, but
  *     for the pieces of a module record, which have the record's: what was allocated before
  *     a module changed is to be unwound with the old one.
@@ -18,7 +19,6 @@
 #include "collector/merge.h"
 
 #include <errno.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,28 +31,36 @@
 /* A tail that moves only at the end of a pass would keep threads waiting for room. */
 #define PUBLISH_CELLS 512
 
+/* Where the merge is in a ring. */
 struct cursor {
-	uint64_t key;
+	uint64_t key; /* of cell, which is at at */
 	uint64_t at;
 	uint64_t limit;
+	const char *cells;
 	uint32_t slot;
 	uint32_t unpublished;
-	uint32_t cells; /* 1, or those of a blob */
+	uint32_t taken; /* cells that are handed on with this one: those of a blob, or it alone */
 	struct mt_cell cell;
+};
+
+struct turn {
+	uint64_t key;
+	struct cursor *cursor;
 };
 
 struct ring_state {
 	int64_t offset_ns;
 	uint64_t tail;	    /* the shared one is for the writer to read */
 	uint64_t module_ns; /* of the module record whose pieces are being handed on */
-	bool damaged;	    /* an impossible head or blob was seen, and counted */
+	bool damaged;	    /* an impossible head was seen, and counted */
 };
 
 struct mt_merge {
 	struct mt_segments *segments;
 	struct ring_state *rings; /* MT_SLOTS of them */
-	struct cursor *cursors;
-	uint32_t n, room;
+	struct cursor *cursors;	  /* MT_SLOTS of them, the first n_cursors are in use */
+	struct turn *turns;	  /* likewise */
+	uint32_t n_cursors, n;
 	uint64_t fullest_bytes;
 	uint64_t latest_ns; /* no cell that the heads cover has a later time */
 	uint64_t reached_ns;
@@ -67,7 +75,9 @@ int mt_merge_new(struct mt_segments *segments, struct mt_merge **ret)
 		return -ENOMEM;
 	m->segments = segments;
 	m->rings = calloc(MT_SLOTS, sizeof(*m->rings));
-	if (!m->rings)
+	m->cursors = calloc(MT_SLOTS, sizeof(*m->cursors));
+	m->turns = calloc(MT_SLOTS, sizeof(*m->turns));
+	if (!m->rings || !m->cursors || !m->turns)
 		return -ENOMEM;
 	*ret = mt_take_ptr(m);
 	return 0;
@@ -79,6 +89,7 @@ void mt_merge_free(struct mt_merge *m)
 		return;
 	free(m->rings);
 	free(m->cursors);
+	free(m->turns);
 	free(m);
 }
 
@@ -120,48 +131,53 @@ static uint64_t key_of(struct ring_state *ring, const struct mt_cell *cell)
 	return ring->module_ns;
 }
 
-/* False if the ring ends before the blob that is there does. */
-static bool load(struct mt_merge *m, struct cursor *c)
+/* Copies the cell at which the cursor is; false if the ring ends before its blob does. */
+static inline bool load(struct mt_merge *m, struct cursor *c)
 {
-	const struct mt_cell *cells = mt_segments_cells(m->segments, c->slot);
-
-	memcpy(&c->cell, &cells[c->at % m->segments->ring_bytes / sizeof(c->cell)],
-	       sizeof(c->cell));
+	memcpy(&c->cell, c->cells + (c->at & (m->segments->ring_bytes - 1)), sizeof(c->cell));
 	c->key = key_of(&m->rings[c->slot], &c->cell);
 	if (c->key > m->latest_ns)
 		c->key = 0;
-	c->cells = 1;
-	if (MT_CELL_TYPE(c->cell.head) == MT_CELL_BLOB)
-		c->cells = mt_blob_cells(MT_CELL_WORD(c->cell.head));
-	return c->cells <= (c->limit - c->at) / sizeof(c->cell);
+	c->taken = 1;
+	if (__builtin_expect(MT_CELL_TYPE(c->cell.head) != MT_CELL_BLOB, 1))
+		return true;
+	c->taken = mt_blob_cells(MT_CELL_WORD(c->cell.head));
+	return c->taken <= (c->limit - c->at) / sizeof(c->cell);
 }
 
 void mt_merge_copy_blob(const struct mt_merge *m, void *ret)
 {
-	const struct cursor *c = &m->cursors[0];
-	const char *cells = (const char *)mt_segments_cells(m->segments, c->slot);
-	size_t at = (c->at + offsetof(struct mt_cell, w)) % m->segments->ring_bytes;
+	const struct cursor *c = m->turns[0].cursor;
+	size_t at = (c->at + offsetof(struct mt_cell, w)) & (m->segments->ring_bytes - 1);
 	size_t left = m->segments->ring_bytes - at, len = MT_CELL_WORD(c->cell.head);
 	size_t first = len < left ? len : left;
 
-	memcpy(ret, cells + at, first);
-	memcpy((char *)ret + first, cells, len - first);
+	memcpy(ret, c->cells + at, first);
+	memcpy((char *)ret + first, c->cells, len - first);
 }
 
 static void sift_down(struct mt_merge *m, uint32_t i)
 {
-	struct cursor moving = m->cursors[i];
+	struct turn moving = m->turns[i];
 	uint32_t child;
 
 	while ((child = 2 * i + 1) < m->n) {
-		if (child + 1 < m->n && m->cursors[child + 1].key < m->cursors[child].key)
+		if (child + 1 < m->n && m->turns[child + 1].key < m->turns[child].key)
 			child++;
-		if (moving.key <= m->cursors[child].key)
+		if (moving.key <= m->turns[child].key)
 			break;
-		m->cursors[i] = m->cursors[child];
+		m->turns[i] = m->turns[child];
 		i = child;
 	}
-	m->cursors[i] = moving;
+	m->turns[i] = moving;
+}
+
+/* The key of the turn that is next after the first. */
+static uint64_t second_key(const struct mt_merge *m)
+{
+	uint64_t key = m->n > 1 ? m->turns[1].key : UINT64_MAX;
+
+	return m->n > 2 && m->turns[2].key < key ? m->turns[2].key : key;
 }
 
 /* Moves past what is on the ring, so that its thread finds room. */
@@ -183,26 +199,23 @@ static void give_up(struct mt_merge *m, uint32_t slot, uint64_t head)
 	skip(m, slot, head);
 }
 
-static int add_cursor(struct mt_merge *m, uint32_t slot, uint64_t tail, uint64_t head)
+static void add_cursor(struct mt_merge *m, uint32_t slot, uint64_t tail, uint64_t head)
 {
-	if (m->n == m->room) {
-		uint32_t room = m->room ? 2 * m->room : 64;
-		struct cursor *cursors = realloc(m->cursors, room * sizeof(*cursors));
+	struct cursor *c = &m->cursors[m->n_cursors++];
 
-		if (!cursors)
-			return -ENOMEM;
-		m->cursors = cursors;
-		m->room = room;
-	}
-	m->cursors[m->n] = (struct cursor){ .slot = slot, .at = tail, .limit = head };
-	if (load(m, &m->cursors[m->n]))
-		m->n++;
+	*c = (struct cursor){
+		.slot = slot,
+		.at = tail,
+		.limit = head,
+		.cells = (const char *)mt_segments_cells(m->segments, slot),
+	};
+	if (load(m, c))
+		m->turns[m->n++] = (struct turn){ c->key, c };
 	else
 		give_up(m, slot, head);
-	return 0;
 }
 
-static int look_at(struct mt_merge *m, uint32_t slot)
+static void look_at(struct mt_merge *m, uint32_t slot)
 {
 	struct mt_thread *thread = mt_segments_thread(m->segments, slot);
 	uint64_t head = __atomic_load_n(&thread->head, __ATOMIC_ACQUIRE);
@@ -210,19 +223,19 @@ static int look_at(struct mt_merge *m, uint32_t slot)
 	uint64_t fill = head - tail;
 
 	if (!fill)
-		return 0;
+		return;
 	if (fill > m->segments->ring_bytes || head % sizeof(struct mt_cell)) {
 		give_up(m, slot, head);
-		return 0;
+		return;
 	}
 	if (fill > m->fullest_bytes)
 		m->fullest_bytes = fill;
-	return add_cursor(m, slot, tail, head);
+	add_cursor(m, slot, tail, head);
 }
 
 void mt_merge_skip(struct mt_merge *m)
 {
-	m->n = 0;
+	m->n = m->n_cursors = 0;
 	for (uint32_t slot = 0; slot < m->segments->chunks_used * MT_CHUNK_SLOTS; slot++)
 		if (m->segments->chunks[slot / MT_CHUNK_SLOTS].given)
 			skip(m, slot,
@@ -231,25 +244,19 @@ void mt_merge_skip(struct mt_merge *m)
 	mt_segments_release(m->segments);
 }
 
-int mt_merge_heads(struct mt_merge *m)
+void mt_merge_heads(struct mt_merge *m)
 {
-	int r;
-
-	m->n = 0;
+	m->n = m->n_cursors = 0;
 	m->fullest_bytes = 0;
 	m->latest_ns = mt_clock_ns() + CLOCKS_OFF_NS;
 	for (uint32_t c = 0; c < m->segments->chunks_used; c++) {
 		if (!m->segments->chunks[c].given)
 			continue;
-		for (uint32_t i = 0; i < MT_CHUNK_SLOTS; i++) {
-			r = look_at(m, c * MT_CHUNK_SLOTS + i);
-			if (r < 0)
-				return r;
-		}
+		for (uint32_t i = 0; i < MT_CHUNK_SLOTS; i++)
+			look_at(m, c * MT_CHUNK_SLOTS + i);
 	}
 	for (uint32_t i = m->n / 2; i-- > 0;)
 		sift_down(m, i);
-	return 0;
 }
 
 static void publish(struct mt_merge *m, struct cursor *c)
@@ -265,36 +272,52 @@ static void publish(struct mt_merge *m, struct cursor *c)
 	mt_segments_release(m->segments);
 }
 
+/* Moves the cursor behind its cell, and all that belongs to that; false: there is no more. */
+static inline bool advance(struct mt_merge *m, struct cursor *c)
+{
+	c->at += c->taken * sizeof(c->cell);
+	c->unpublished += c->taken;
+	if (c->at != c->limit && load(m, c)) {
+		if (c->unpublished >= PUBLISH_CELLS)
+			publish(m, c);
+		return true;
+	}
+	if (c->at != c->limit) {
+		count_damage(m, c->slot);
+		c->at = c->limit;
+	}
+	publish(m, c);
+	return false;
+}
+
 int64_t mt_merge_cells(struct mt_merge *m, uint64_t below_ns, uint64_t max_cells, mt_cell_fn fn,
 		       void *ctx)
 {
 	uint64_t done = 0;
 	int r = 0;
 
-	while (m->n && m->cursors[0].key < below_ns && done < max_cells && r >= 0) {
-		struct cursor *c = &m->cursors[0];
+	while (m->n && m->turns[0].key < below_ns && done < max_cells && r >= 0) {
+		struct cursor *c = m->turns[0].cursor;
+		uint64_t second = second_key(m);
+		bool more;
 
-		r = fn(ctx, c->slot, &c->cell);
-		done += c->cells;
-		c->at += c->cells * sizeof(c->cell);
-		c->unpublished += c->cells;
-		if (c->at != c->limit && !load(m, c)) {
-			count_damage(m, c->slot);
-			c->at = c->limit;
-		}
-		if (c->unpublished >= PUBLISH_CELLS || c->at == c->limit)
-			publish(m, c);
-		if (c->at == c->limit) {
-			m->cursors[0] = m->cursors[--m->n];
-			if (!m->n)
-				break;
-		}
-		sift_down(m, 0);
+		do {
+			r = fn(ctx, c->slot, &c->cell);
+			done += c->taken;
+			more = advance(m, c);
+		} while (more && r >= 0 && done < max_cells && c->key <= second &&
+			 c->key < below_ns);
+		if (more)
+			m->turns[0].key = c->key;
+		else
+			m->turns[0] = m->turns[--m->n];
+		if (m->n)
+			sift_down(m, 0);
 	}
 	for (uint32_t i = 0; i < m->n; i++)
-		publish(m, &m->cursors[i]);
+		publish(m, m->turns[i].cursor);
 	m->reached_ns = below_ns;
-	if (m->n && m->cursors[0].key < below_ns)
-		m->reached_ns = m->cursors[0].key;
+	if (m->n && m->turns[0].key < below_ns)
+		m->reached_ns = m->turns[0].key;
 	return r < 0 ? r : (int64_t)done;
 }

@@ -22,8 +22,8 @@
  *              ring counted as damaged.
  *   Ownership: mt_merge_new() gives an object for mt_merge_free(), which takes NULL;
  *              segments are borrowed.
- *   Errors:    -ENOMEM, or what the callback returned (negative): the pass ends, the cell
- *              counts as handed on.
+ *   Errors:    what the callback returned (negative): the pass ends, the cell counts as
+ *              handed on.  mt_merge_new(): -ENOMEM.
  *   Threads:   one.
  *   Bounds:    max_cells a pass.  Nothing is buffered: a cell stays in its ring until it
  *              is handed on, and the ring's tail moves then.
@@ -41,7 +41,7 @@ int mt_merge_new(struct mt_segments *segments, struct mt_merge **ret);
 void mt_merge_free(struct mt_merge *merge);
 
 /* First half of a pass: takes the heads.  Call after T was read, with a full fence. */
-int mt_merge_heads(struct mt_merge *merge);
+void mt_merge_heads(struct mt_merge *merge);
 
 /* Second half; returns the number of cells handed on. */
 int64_t mt_merge_cells(struct mt_merge *merge, uint64_t below_ns, uint64_t max_cells, mt_cell_fn fn,

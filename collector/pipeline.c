@@ -419,12 +419,12 @@ static int sweep(struct mt_pipeline *p, uint64_t now_ns)
 static int64_t pass(struct mt_pipeline *p, uint64_t below_ns)
 {
 	int64_t cells;
-	int r;
+	int r = 0;
 
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	p->refused_ns = 0;
-	r = mt_merge_heads(p->merge);
-	if (r == 0 && p->config.probes)
+	mt_merge_heads(p->merge);
+	if (p->config.probes)
 		r = mt_probes_drain(p->config.probes, on_stack, on_life, p);
 	if (r < 0)
 		return r;

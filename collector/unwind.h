@@ -13,7 +13,8 @@
  *              its end is no error: its root says why (enum mt_stop); one that could not be
  *              begun (the window lacks those words, or has no return address) is a root.
  *   Threads:   one at a time for each unwinder, space and tree.
- *   Bounds:    MT_TRACE_FRAMES frames; the unwinder has 1.1 MiB, however much code there is.
+ *   Bounds:    MT_TRACE_FRAMES frames; the unwinder has 4.5 MiB at most, however much code
+ *              and however many threads there are.
  *
  * The chain is what a debugger shows, from the function that called malloc outwards.  Each
  * pc is looked up one byte lower, in the call that will return to it (which may be the last
@@ -30,15 +31,27 @@
 
 struct mt_unwinder;
 
+/* What became of the windows that mt_unwind() had. */
+struct mt_unwinder_counts {
+	uint64_t found;	 /* known as a whole */
+	uint64_t joined; /* walked up to where they met a known chain */
+	uint64_t walked; /* the rest */
+	uint64_t full;	 /* those with a frame that is the full evaluator's */
+};
+
 int mt_unwinder_new(struct mt_unwinder **ret);
 void mt_unwinder_free(struct mt_unwinder *unwinder);
 
+/* tree: the same at each call of the unwinder, which remembers its nodes
+ * (collector/memo.h). */
 int mt_unwind(struct mt_unwinder *unwinder, const struct mt_space *space,
 	      const struct mt_window *window, struct mt_call_tree *tree, uint32_t *ret_node);
 
 /* The chain itself, without a tree; it is the unwinder's until the next call. */
 int mt_unwind_trace(struct mt_unwinder *unwinder, const struct mt_space *space,
 		    const struct mt_window *window, const struct mt_trace **ret);
+
+void mt_unwinder_counts(const struct mt_unwinder *unwinder, struct mt_unwinder_counts *ret);
 
 static inline void mt_unwinder_freep(struct mt_unwinder **unwinder)
 {

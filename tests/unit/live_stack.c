@@ -253,16 +253,18 @@ void live_captured(const uint64_t *saved)
 		.bottom = bound < budget_end,
 	};
 	const struct mt_trace *trace;
-	uint32_t node;
+	uint32_t node, again;
 
 	copy(&window);
 	find_theirs(saved[MT_SAVED_RIP]);
-	if (mt_unwind_trace(unwinder, &space, &window, &trace) < 0 ||
-	    mt_unwind_full(&full, &space, &window, &slow) < 0 ||
-	    mt_unwind(unwinder, &space, &window, &tree, &node) < 0)
+	if (mt_unwind(unwinder, &space, &window, &tree, &node) < 0 ||
+	    mt_unwind(unwinder, &space, &window, &tree, &again) < 0 ||
+	    mt_unwind_trace(unwinder, &space, &window, &trace) < 0 ||
+	    mt_unwind_full(&full, &space, &window, &slow) < 0)
 		fail("no memory");
 	judge(trace);
 	if (trace->stop != slow.stop || trace->len != slow.len ||
-	    !same_frames(trace->frames, slow.frames, slow.len) || !same_chain(node, trace))
+	    !same_frames(trace->frames, slow.frames, slow.len) || !same_chain(node, trace) ||
+	    again != node)
 		live.wrong++;
 }

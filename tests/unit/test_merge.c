@@ -68,7 +68,7 @@ static void put_free(uint32_t slot, uint64_t time_ns)
 
 static int64_t pass(uint64_t below_ns, uint64_t max)
 {
-	ck_assert_int_eq(mt_merge_heads(merge), 0);
+	mt_merge_heads(merge);
 	return mt_merge_cells(merge, below_ns, max, on_cell, NULL);
 }
 

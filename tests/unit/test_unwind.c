@@ -542,6 +542,220 @@ START_TEST(any_words)
 }
 END_TEST
 
+#define KEPT 8
+
+/* A stack: where its frames are, their return addresses, and where their rbp is saved. */
+static struct stack {
+	struct mt_window window;
+	uint64_t words[WORDS];
+	uint64_t sp[WORDS], pc[WORDS], rbp_at[WORDS];
+	unsigned int n;
+} stack, kept[KEPT];
+
+static uint64_t any_function(void)
+{
+	static const uint64_t functions[] = {
+		LEAF, FRAME, BY_RBP, REALIGNED, OUTERMOST, LOSES_RBP, NO_CFI, BY_RBX, NO_MODULE,
+	};
+
+	return ret(functions[random() % 9]);
+}
+
+static uint64_t any_word(void)
+{
+	switch (random() % 4) {
+	case 0:
+		return any_function();
+	case 1:
+		return STACK + 8 * ((uint64_t)random() % WORDS);
+	case 2:
+		return (uint64_t)random();
+	default:
+		return 0;
+	}
+}
+
+static void put_if(uint64_t address, uint64_t word)
+{
+	if (address - STACK < 8 * WORDS)
+		words[(address / 8) & window.mask] = word;
+}
+
+/* A frame of the function at sp, whose rbp is at rbp_at; returns its caller's sp. */
+static uint64_t lay_frame(uint64_t function, uint64_t sp, uint64_t *rbp_at)
+{
+	uint64_t rbp = sp + 8 * ((uint64_t)random() % 3 + 1);
+
+	switch (function) {
+	case FRAME:
+		*rbp_at = sp + 16;
+		return sp + 32;
+	case REALIGNED:
+		put_if(*rbp_at, rbp);
+		put_if(rbp - 8, rbp + 24);
+		*rbp_at = rbp;
+		return rbp + 24;
+	case BY_RBP:
+	case NO_CFI:
+	case NO_MODULE:
+		put_if(*rbp_at, rbp);
+		*rbp_at = rbp;
+		return rbp + 16;
+	default:
+		return sp + 8;
+	}
+}
+
+/* Lays frames from the window's start up to the i-th of those that are there. */
+static void lay_frames(unsigned int i)
+{
+	const struct stack old = stack;
+	static const uint64_t functions[] = { LEAF,	 FRAME,	 FRAME,	    LEAF,  BY_RBP,
+					      REALIGNED, NO_CFI, LOSES_RBP, BY_RBX };
+	uint64_t rbp_at = window.start + 8 * MT_SAVED_RBP, ra = window.start + 8 * MT_SAVED_RIP;
+	uint64_t where = i < old.n ? old.sp[i] : window.end, sp = at(0);
+	uint64_t rbp = i < old.n ? words[(old.rbp_at[i] / 8) & window.mask] : 0;
+
+	stack.n = 0;
+	while (sp < where) {
+		uint64_t function = functions[random() % (random() % 64 ? 7 : 9)];
+
+		if (where - sp <= 40)
+			function = LEAF;
+		put_if(ra, ret(function));
+		stack.sp[stack.n] = sp;
+		stack.pc[stack.n] = ret(function);
+		stack.rbp_at[stack.n++] = rbp_at;
+		sp = lay_frame(function, sp, &rbp_at);
+		ra = sp - 8;
+	}
+	put_if(ra, i < old.n ? old.pc[i] : ret(OUTERMOST));
+	put_if(rbp_at, rbp);
+	for (; i < old.n && stack.n < WORDS; i++, stack.n++) {
+		stack.sp[stack.n] = old.sp[i];
+		stack.pc[stack.n] = old.pc[i];
+		stack.rbp_at[stack.n] = old.rbp_at[i];
+	}
+}
+
+/* Back to a stack that was, or on to another one. */
+static void vary(void)
+{
+	if (random() % 4 == 0)
+		stack = kept[random() % KEPT];
+	window = stack.window;
+	memcpy(words, stack.words, sizeof(words));
+	if (random() % 8 == 0)
+		window.start = STACK + 8 * ((uint64_t)random() % 8);
+	if (random() % 64 == 0)
+		window.end = STACK + 8 * (WORDS - (uint64_t)random() % 3);
+	if (random() % 64 == 0)
+		window.bottom = !window.bottom;
+	if (random() % 64 == 0 || !stack.n)
+		lay_frames(WORDS);
+	else if (random() % 2)
+		lay_frames((unsigned int)random() % stack.n);
+	for (long n = random() % 3 - 1; n > 0; n--)
+		words[random() % WORDS] = any_word();
+	stack.window = window;
+	memcpy(stack.words, words, sizeof(words));
+	kept[random() % KEPT] = stack;
+}
+
+static void change_space(void)
+{
+	struct mt_space_range range = {
+		.start = BIAS, .end = BIAS + 0x6000, .bias = BIAS, .image = image
+	};
+
+	range.module = (uint32_t)random() % 3;
+	if (random() % 2)
+		ck_assert_int_eq(mt_space_remove(&space, BIAS + FRAME, BIAS + BY_RBP), 0);
+	else
+		ck_assert_int_eq(mt_space_add(&space, &range), 0);
+}
+
+/* The node of the chain that is found without a memory. */
+static uint32_t node_of_trace(void)
+{
+	uint32_t node;
+
+	ck_assert_int_eq(mt_unwind_trace(unwinder, &space, &window, &trace), 0);
+	node = trace->stop;
+	for (size_t i = trace->len; i-- > 0;)
+		ck_assert_int_eq(mt_call_tree_child(&tree, node, &trace->frames[i], &node), 0);
+	return node;
+}
+
+/* What is remembered is what would be found; whatever changed in between. */
+START_TEST(remembered)
+{
+	enum { ROUNDS = 50000 };
+	struct mt_unwinder_counts counts;
+
+	srandom((unsigned int)_i);
+	stack = (struct stack){ .window = window };
+	for (int i = 0; i < KEPT; i++)
+		kept[i] = stack;
+	for (int round = 0; round < ROUNDS; round++) {
+		vary();
+		if (random() % 256 == 0)
+			change_space();
+		ck_assert_uint_eq(node_of(), node_of_trace());
+	}
+	mt_unwinder_counts(unwinder, &counts);
+	ck_assert_uint_gt(counts.found, ROUNDS / 20);
+	ck_assert_uint_gt(counts.joined, ROUNDS / 20);
+	ck_assert_uint_gt(counts.walked, ROUNDS / 20);
+	ck_assert_uint_gt(counts.full, ROUNDS / 100);
+}
+END_TEST
+
+/* A word that one window has and another, which begins above it, has not. */
+START_TEST(remembered_from_below)
+{
+	static const unsigned int starts[][2] = { { 0, 8 }, { 8, 0 } };
+	struct mt_space_range range = {
+		.start = BIAS, .end = BIAS + 0x6000, .bias = BIAS, .image = image
+	};
+
+	for (unsigned int i = 10; i < 15; i++)
+		put(STACK + 8 * i, ret(LEAF));
+	put(STACK + 8 * 6, ret(FRAME)); /* its rbp is where the other window's is saved */
+	put(STACK + 8 * 9, STACK + 8 * 4);
+	put(STACK + 8 * 15, ret(REALIGNED));
+	put(STACK + 8 * 3, STACK + 8 * 30);
+	put(STACK + 8 * 29, ret(OUTERMOST));
+	for (size_t i = 0; i < 4; i++) {
+		window.start = STACK + 8 * starts[i / 2][i % 2];
+		ck_assert_uint_eq(node_of(), node_of_trace());
+		ck_assert_uint_eq(trace->stop, starts[i / 2][i % 2] ? MT_STOP_BAD : MT_STOP_END);
+		if (i % 2)
+			ck_assert_int_eq(mt_space_add(&space, &range), 0);
+	}
+}
+END_TEST
+
+/* More ends than what is kept by the end has places. */
+START_TEST(remembered_by_end)
+{
+	struct mt_space_range range = {
+		.start = BIAS, .end = BIAS + 0x6000, .bias = BIAS, .image = image
+	};
+
+	for (unsigned int i = 0; i < WORDS; i++)
+		words[i] = ret(LEAF);
+	for (int round = 0; round < 200; round++) {
+		for (unsigned int i = MT_SAVED_WORDS; i <= WORDS; i++) {
+			window.end = STACK + 8 * (MT_SAVED_WORDS + i * 19 % (WORDS - 6));
+			ck_assert_uint_eq(node_of(), node_of_trace());
+		}
+		if (round % 2)
+			ck_assert_int_eq(mt_space_add(&space, &range), 0);
+	}
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("unwind");
@@ -566,6 +780,9 @@ int main(void)
 	tcase_add_test(tcase, nodes);
 	tcase_add_test(tcase, spaces_change);
 	tcase_add_loop_test(tcase, any_words, 0, 4);
+	tcase_add_loop_test(tcase, remembered, 0, 8);
+	tcase_add_test(tcase, remembered_from_below);
+	tcase_add_test(tcase, remembered_by_end);
 	suite_add_tcase(suite, tcase);
 	srunner_run_all(runner, CK_ENV);
 	failed = srunner_ntests_failed(runner);
