@@ -38,6 +38,6 @@ void mt_launch_user(struct mt_user *ret);
 int mt_launch_fork(char **command, const struct mt_user *user, const struct mt_forward *forward,
 		   struct mt_launch *ret);
 
-/* shim: path of the library; run: the value of MEMTRACK_RUN. */
+/* shim: the library, as LD_PRELOAD is to name it; run: the value of MEMTRACK_RUN. */
 int mt_launch_go(struct mt_launch *launch, const char *shim, const char *run);
 void mt_launch_cancel(struct mt_launch *launch);

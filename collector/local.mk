@@ -48,6 +48,8 @@ collector_unwind_sources =	\
 	%D%/clock.h		\
 	%D%/decode.c		\
 	%D%/decode.h		\
+	%D%/empty_library.c	\
+	%D%/empty_library.h	\
 	%D%/encode.c		\
 	%D%/encode.h		\
 	%D%/faults.c		\

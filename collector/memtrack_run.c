@@ -417,7 +417,7 @@ static int start_command(struct run *run)
 		r = await(run, MT_MESSAGE_GO, &message);
 	if (r < 0)
 		return STATUS_FAILED;
-	r = mt_launch_go(&run->launch, run->place.shim, variable);
+	r = mt_launch_go(&run->launch, run->place.preload, variable);
 	run->launch.tgid = r < 0 ? 0 : run->launch.tgid;
 	if (r < 0) {
 		say("cannot run '%s': %s", run->options.command[0], strerror(-r));

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/file.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
@@ -23,11 +24,22 @@
 
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "collector/empty_library.h"
 
 /* Between the end of one image and the loading of the next. */
 #define EXEC_MS 1000
 /* Of a command's name in a file's: room for what is around it. */
 #define NAME_BYTES_MAX 200
+
+/* What the loader puts for ${PLATFORM}: the kernel's word; or glibc's own, up to 2.36 and by
+ * the processor. */
+#define PLATFORM_64 "x86_64"
+static const char *const platforms_64[] = { PLATFORM_64, "haswell", "xeon_phi" };
+#define N_PLATFORMS_64 (sizeof(platforms_64) / sizeof(platforms_64[0]))
+#define PLATFORM_32 "i686"
+
+/* The mapping of it must not be taken for one of the shim. */
+#define EMPTY_NAME "empty-32.so"
 
 static int make_directory(struct mt_place *place)
 {
@@ -73,6 +85,45 @@ static int copy_file(const char *from, const char *to)
 	return 0;
 }
 
+static int make_empty_library(const char *directory)
+{
+	mt_cleanup(mt_closep) int fd = -1;
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/" PLATFORM_32, directory);
+	if (mkdir(path, 0755) < 0 || chmod(path, 0755) < 0)
+		return mt_neg_errno();
+	snprintf(path, sizeof(path), "%s/" PLATFORM_32 "/" MT_SHIM_NAME, directory);
+	if (symlink("../" EMPTY_NAME, path) < 0)
+		return mt_neg_errno();
+	snprintf(path, sizeof(path), "%s/" EMPTY_NAME, directory);
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0755);
+	if (fd < 0 || fchmod(fd, 0755) < 0)
+		return mt_neg_errno();
+	return mt_empty_library_write(fd);
+}
+
+/* A place of its own for each kind of program that LD_PRELOAD is read by. */
+static int divide_by_platform(struct mt_place *place)
+{
+	const char *platform = (const char *)getauxval(AT_PLATFORM);
+	char path[PATH_MAX];
+
+	/* A kernel that says nothing leaves the loader with nothing to put there. */
+	if (!platform || strcmp(platform, PLATFORM_64) != 0) {
+		snprintf(place->preload, sizeof(place->preload), "%s", place->shim);
+		return 0;
+	}
+	for (size_t i = 0; i < N_PLATFORMS_64; i++) {
+		snprintf(path, sizeof(path), "%s/%s", place->directory, platforms_64[i]);
+		if (symlink(".", path) < 0)
+			return mt_neg_errno();
+	}
+	snprintf(place->preload, sizeof(place->preload), "%s/${PLATFORM}/%s", place->directory,
+		 MT_SHIM_NAME);
+	return make_empty_library(place->directory);
+}
+
 int mt_place_open(const char *shim_source, struct mt_place *place)
 {
 	int r;
@@ -85,6 +136,10 @@ int mt_place_open(const char *shim_source, struct mt_place *place)
 	snprintf(place->socket, sizeof(place->socket), "%s/socket", place->directory);
 	snprintf(place->what, sizeof(place->what), "%s", shim_source);
 	r = copy_file(shim_source, place->shim);
+	if (r == 0) {
+		snprintf(place->what, sizeof(place->what), "%s", place->directory);
+		r = divide_by_platform(place);
+	}
 	if (r < 0)
 		mt_place_close(place);
 	return r;
@@ -103,23 +158,36 @@ void mt_place_leave(struct mt_place *place)
 	place->directory[0] = '\0';
 }
 
-void mt_place_remove(const char *directory)
+static void remove_entry(const char *directory, const char *name)
 {
-	static const char *const names[] = { MT_SHIM_NAME, "socket" };
 	char path[PATH_MAX];
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		snprintf(path, sizeof(path), "%s/%s", directory, names[i]);
-		unlink(path);
-	}
+	snprintf(path, sizeof(path), "%s/%s", directory, name);
+	if (unlink(path) < 0 && errno == EISDIR)
+		rmdir(path);
+}
+
+void mt_place_remove(const char *directory)
+{
+	static const char *const names[] = { MT_SHIM_NAME, "socket", EMPTY_NAME,
+					     PLATFORM_32 "/" MT_SHIM_NAME, PLATFORM_32 };
+
+	for (size_t i = 0; i < N_PLATFORMS_64; i++)
+		remove_entry(directory, platforms_64[i]);
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		remove_entry(directory, names[i]);
 	rmdir(directory);
 }
 
-static int open_shim(const char *directory)
+/* What a process of the run may have mapped. */
+static const char *const libraries[] = { MT_SHIM_NAME, EMPTY_NAME };
+#define N_LIBRARIES (sizeof(libraries) / sizeof(libraries[0]))
+
+static int open_library(const char *directory, size_t i)
 {
 	char path[PATH_MAX];
 
-	snprintf(path, sizeof(path), "%s/%s", directory, MT_SHIM_NAME);
+	snprintf(path, sizeof(path), "%s/%s", directory, libraries[i]);
 	return open(path, O_RDONLY | O_CLOEXEC);
 }
 
@@ -134,26 +202,50 @@ static bool is_open_elsewhere(int fd)
 
 bool mt_place_in_use(const char *directory)
 {
-	mt_cleanup(mt_closep) int fd = open_shim(directory);
+	bool in_use = false;
 
-	return fd >= 0 && is_open_elsewhere(fd);
+	for (size_t i = 0; i < N_LIBRARIES && !in_use; i++) {
+		mt_cleanup(mt_closep) int fd = open_library(directory, i);
+
+		in_use = fd >= 0 && is_open_elsewhere(fd);
+	}
+	return in_use;
+}
+
+/* Their last closes are what is waited for: a mapping's end is one.  Ours come after that. */
+static bool watch_libraries(int watch, const int *fds)
+{
+	uint32_t n = 0;
+	char name[32];
+
+	for (size_t i = 0; i < N_LIBRARIES; i++) {
+		snprintf(name, sizeof(name), "/proc/self/fd/%d", fds[i]);
+		n += fds[i] >= 0 && inotify_add_watch(watch, name, IN_CLOSE_NOWRITE) >= 0;
+	}
+	return n > 0;
 }
 
 void mt_place_outlive(const char *directory)
 {
-	mt_cleanup(mt_closep) int fd = open_shim(directory);
 	mt_cleanup(mt_closep) int watch = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
 	struct pollfd pollfd = { .fd = watch, .events = POLLIN };
-	char name[32], events[4096];
+	int fds[N_LIBRARIES];
+	char events[4096];
+	bool in_use;
 
-	snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
-	/* A mapping's end is the last close of its file. */
-	if (fd >= 0 && watch >= 0 && inotify_add_watch(watch, name, IN_CLOSE_NOWRITE) >= 0) {
+	for (size_t i = 0; i < N_LIBRARIES; i++)
+		fds[i] = open_library(directory, i);
+	if (watch >= 0 && watch_libraries(watch, fds)) {
 		do {
 			while (read(watch, events, sizeof(events)) > 0)
 				;
-		} while (poll(&pollfd, 1, is_open_elsewhere(fd) ? -1 : EXEC_MS) != 0);
+			in_use = false;
+			for (size_t i = 0; i < N_LIBRARIES; i++)
+				in_use |= fds[i] >= 0 && is_open_elsewhere(fds[i]);
+		} while (poll(&pollfd, 1, in_use ? -1 : EXEC_MS) != 0);
 	}
+	for (size_t i = 0; i < N_LIBRARIES; i++)
+		mt_closep(&fds[i]);
 	mt_place_remove(directory);
 }
 

@@ -7,6 +7,16 @@
  * then one run's, the path has no character that the loader would split it at, and the
  * file stays what it was while a package is upgraded.
  *
+ *   shim           the copy
+ *   socket         the collector listens at it
+ *   x86_64 ...     links to the directory itself
+ *   i686/          the shim's name again, for an empty library
+ *
+ * LD_PRELOAD names ${PLATFORM}/shim: the loader of a 64-bit program finds the copy there, that
+ * of a 32-bit one, which could not load it and would say so, the empty library.  Who expands
+ * the word otherwise, as make and a shell that reads back what env(1) printed do, is left
+ * with the path of the copy.
+ *
  * Contract
  *   Ownership: mt_place_open() fills a struct for mt_place_close(), which removes the
  *              directory and what is in it, or for mt_place_leave(), which lets whoever else
@@ -22,9 +32,10 @@
 
 struct mt_place {
 	char directory[64];
-	char shim[128];	  /* path of the copy */
-	char socket[128]; /* path that the collector listens at */
-	char what[4200];  /* of an error */
+	char shim[128];	   /* path of the copy */
+	char preload[128]; /* the same, as LD_PRELOAD is to name it */
+	char socket[128];  /* path that the collector listens at */
+	char what[4200];   /* of an error */
 };
 
 /* shim_source: path of the installed shim. */
@@ -34,7 +45,7 @@ void mt_place_leave(struct mt_place *place);
 
 void mt_place_remove(const char *directory);
 
-/* Whether a process has the directory's shim mapped: what it executes looks for it.  Where
+/* Whether a process has a library of the directory mapped: what it executes looks for it.  Where
  * the file system does not tell (overlayfs), no. */
 bool mt_place_in_use(const char *directory);
 

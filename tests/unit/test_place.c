@@ -6,6 +6,7 @@
 #include "collector/place.h"
 
 #include <check.h>
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -13,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -111,7 +113,7 @@ START_TEST(one_run)
 END_TEST
 
 /* A process that has the file mapped, until it is killed. */
-static pid_t map_shim(const char *shim)
+static pid_t map_file(const char *path)
 {
 	int ready[2], fd;
 	pid_t child;
@@ -120,7 +122,7 @@ static pid_t map_shim(const char *shim)
 	ck_assert_int_eq(pipe(ready), 0);
 	child = fork();
 	if (child == 0) {
-		fd = open(shim, O_RDONLY);
+		fd = open(path, O_RDONLY);
 		if (mmap(NULL, 1, PROT_READ, MAP_PRIVATE, fd, 0) == MAP_FAILED)
 			_exit(1);
 		close(fd);
@@ -134,21 +136,27 @@ static pid_t map_shim(const char *shim)
 	return child;
 }
 
-START_TEST(outlives)
+/* Whether the kernel names the platform: then LD_PRELOAD does, too. */
+static bool divided(void)
+{
+	const char *platform = (const char *)getauxval(AT_PLATFORM);
+
+	return platform && !strcmp(platform, "x86_64");
+}
+
+/* The directory stays as long as somebody has the file, a name in it, mapped. */
+static void outlives_mapping_of(const char *name)
 {
 	struct mt_place place;
-	char left[64], shim[128];
+	char left[64], path[256];
 	pid_t child, waiter;
-	struct stat st;
 	int status;
 
 	ck_assert_int_eq(mt_place_open("/bin/true", &place), 0);
 	strcpy(left, place.directory);
-	strcpy(shim, place.shim);
-	ck_assert_int_eq(stat(shim, &st), 0);
-	ck_assert_uint_eq(st.st_mode & 07777, 0755);
+	snprintf(path, sizeof(path), "%s/%s", left, name);
 	ck_assert(!mt_place_in_use(left));
-	child = map_shim(shim);
+	child = map_file(path);
 	if (!mt_place_in_use(left)) {
 		/* A file system that does not tell. */
 		kill(child, SIGKILL);
@@ -157,7 +165,7 @@ START_TEST(outlives)
 	}
 	mt_place_leave(&place);
 	mt_place_close(&place); /* is not ours any more */
-	ck_assert_int_eq(access(shim, F_OK), 0);
+	ck_assert_int_eq(access(path, F_OK), 0);
 	waiter = fork();
 	if (waiter == 0) {
 		mt_place_outlive(left);
@@ -168,6 +176,61 @@ START_TEST(outlives)
 	kill(child, SIGKILL);
 	waitpid(child, &status, 0);
 	ck_assert_int_eq(waitpid(waiter, &status, 0), waiter);
+	ck_assert_int_lt(access(left, F_OK), 0);
+}
+
+START_TEST(outlives)
+{
+	outlives_mapping_of(MT_SHIM_NAME);
+	if (divided())
+		outlives_mapping_of("i686/" MT_SHIM_NAME);
+}
+END_TEST
+
+/* What the loader makes of the value for LD_PRELOAD where it takes platform for the word. */
+static void expand(const char *preload, const char *platform, char *ret, size_t room)
+{
+	const char *word = strstr(preload, "${PLATFORM}");
+
+	ck_assert_ptr_nonnull(word);
+	snprintf(ret, room, "%.*s%s%s", (int)(word - preload), preload, platform,
+		 word + strlen("${PLATFORM}"));
+}
+
+/* Every 64-bit program finds the copy, every 32-bit one a library that it can load. */
+START_TEST(platforms)
+{
+	static const char *const names_64[] = { "x86_64", "haswell", "xeon_phi", "" };
+	struct mt_place place;
+	struct stat shim, found;
+	char path[256], left[64];
+	Elf32_Ehdr header;
+	int fd;
+
+	ck_assert_int_eq(mt_place_open("/bin/true", &place), 0);
+	strcpy(left, place.directory);
+	ck_assert_int_eq(stat(place.shim, &shim), 0);
+	ck_assert_uint_eq(shim.st_mode & 07777, 0755);
+	if (!divided()) {
+		ck_assert_str_eq(place.preload, place.shim);
+		mt_place_close(&place);
+		return;
+	}
+	for (size_t i = 0; i < sizeof(names_64) / sizeof(names_64[0]); i++) {
+		expand(place.preload, names_64[i], path, sizeof(path));
+		ck_assert_int_eq(stat(path, &found), 0);
+		ck_assert_uint_eq(found.st_ino, shim.st_ino);
+	}
+	expand(place.preload, "i686", path, sizeof(path));
+	fd = open(path, O_RDONLY);
+	ck_assert_int_eq(read(fd, &header, sizeof(header)), sizeof(header));
+	ck_assert_int_eq(fstat(fd, &found), 0);
+	close(fd);
+	ck_assert_uint_eq(found.st_mode & 07777, 0755);
+	ck_assert_mem_eq(header.e_ident, ELFMAG, SELFMAG);
+	ck_assert_uint_eq(header.e_ident[EI_CLASS], ELFCLASS32);
+	ck_assert_uint_eq(header.e_machine, EM_386);
+	mt_place_close(&place);
 	ck_assert_int_lt(access(left, F_OK), 0);
 }
 END_TEST
@@ -198,6 +261,7 @@ int main(void)
 	tcase_add_test(tcase, refused);
 	tcase_add_test(tcase, one_run);
 	tcase_add_test(tcase, outlives);
+	tcase_add_test(tcase, platforms);
 	tcase_add_test(tcase, no_shim);
 	suite_add_tcase(suite, tcase);
 	srunner_run_all(runner, CK_ENV);
