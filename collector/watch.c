@@ -13,6 +13,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -121,24 +122,50 @@ static const char *reason_of_elf(int fd)
 	return "statically linked";
 }
 
-/* Why the program of the process can not be tracked; NULL if its file does not say. */
-static const char *reason_of(uint32_t tgid, const char *path)
+/* Why a program can not be tracked; NULL if its file does not say, or there is none. */
+static const char *reason_of_file(int fd)
 {
-	mt_cleanup(mt_closep) int fd = -1;
 	const char *reason;
-	char link[64];
 	struct stat st;
 
-	snprintf(link, sizeof(link), "/proc/%u/exe", tgid);
-	fd = mt_regular_open(link);
-	if (fd < 0 && path[0] == '/')
-		fd = mt_regular_open(path);
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return NULL;
 	reason = reason_of_elf(fd);
 	if (!reason && (st.st_mode & S_ISUID || (st.st_mode & S_ISGID && st.st_mode & S_IXGRP)))
 		reason = "set-user-ID";
 	return reason;
+}
+
+/* The same of the program that the process executes. */
+static const char *reason_of(uint32_t tgid, const char *path)
+{
+	mt_cleanup(mt_closep) int fd = -1;
+	char link[64];
+
+	snprintf(link, sizeof(link), "/proc/%u/exe", tgid);
+	fd = mt_regular_open(link);
+	if (fd < 0 && path[0] == '/')
+		fd = mt_regular_open(path);
+	return reason_of_file(fd);
+}
+
+/* The file that execvp(3) would execute for the name, or a negative errno. */
+static int open_command(const char *name)
+{
+	const char *folders = getenv("PATH");
+	char path[PATH_MAX];
+
+	if (strchr(name, '/'))
+		return mt_regular_open(name);
+	while (folders && *folders) {
+		int len = (int)strcspn(folders, ":");
+
+		snprintf(path, sizeof(path), "%.*s%s%s", len, folders, len ? "/" : "./", name);
+		if (access(path, X_OK) == 0)
+			return mt_regular_open(path);
+		folders += len + (folders[len] != '\0');
+	}
+	return -ENOENT;
 }
 
 static struct pending *find(struct mt_watch *w, uint32_t tgid)
@@ -344,13 +371,16 @@ int mt_watch_scan(struct mt_watch *w, uint32_t root, uint64_t now_ns,
 
 void mt_watch_root(struct mt_watch *w, uint32_t tgid, const char *name, uint64_t now_ns)
 {
+	/* Looked at now: it may have ended before the next scan. */
+	mt_cleanup(mt_closep) int fd = open_command(name);
+	const char *reason = reason_of_file(fd);
 	struct pending *p = &w->pending[w->n];
 
 	if (w->n == MT_WATCH_PENDING)
 		return;
 	*p = (struct pending){ .tgid = tgid, .scanned = true, .since_ns = now_ns };
 	snprintf(p->what, sizeof(p->what), "%s", name);
-	snprintf(p->reason, sizeof(p->reason), NOT_REGISTERED);
+	snprintf(p->reason, sizeof(p->reason), "%s", reason ? reason : NOT_REGISTERED);
 	w->n++;
 }
 

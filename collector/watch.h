@@ -43,7 +43,8 @@ int mt_watch_exit(struct mt_watch *watch, uint32_t tgid);
 /* Reports those whose time is over. */
 int mt_watch_tick(struct mt_watch *watch, uint64_t now_ns);
 
-/* For runs without the kernel part: process tgid, the command, is about to execute. */
+/* For runs without the kernel part: process tgid is about to execute name, the command, as
+ * execvp(3) finds it. */
 void mt_watch_root(struct mt_watch *watch, uint32_t tgid, const char *name, uint64_t now_ns);
 /* And, at their end, reports those that a scan found, or the command, if they ended before
  * they registered. */

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -181,6 +182,41 @@ START_TEST(root)
 }
 END_TEST
 
+static void root_is_told_as_32_bit(const char *name)
+{
+	mt_watch_root(watch, TGID, name, 1);
+	n_told = 0;
+	ck_assert_int_eq(mt_watch_finish(watch), 0);
+	ck_assert_uint_eq(n_told, 1);
+	ck_assert_str_eq(told_reason, "a 32-bit program");
+}
+
+/* The command's file says why, found as it will be for the execution. */
+START_TEST(root_by_its_file)
+{
+	static const unsigned char header[64] = { 0x7f, 'E', 'L', 'F', 1 };
+	char folder[] = "/tmp/memtrack-test-XXXXXX", path[64], search[128];
+	FILE *file;
+
+	ck_assert_ptr_nonnull(mkdtemp(folder));
+	snprintf(path, sizeof(path), "%s/command", folder);
+	file = fopen(path, "w");
+	ck_assert_ptr_nonnull(file);
+	ck_assert_uint_eq(fwrite(header, sizeof(header), 1, file), 1);
+	ck_assert_int_eq(fclose(file), 0);
+	ck_assert_int_eq(chmod(path, 0755), 0);
+	root_is_told_as_32_bit(path);
+	snprintf(search, sizeof(search), "/nowhere:%s:/bin", folder);
+	ck_assert_int_eq(setenv("PATH", search, 1), 0);
+	root_is_told_as_32_bit("command");
+	ck_assert_int_eq(chdir(folder), 0);
+	ck_assert_int_eq(setenv("PATH", "/nowhere::/bin", 1), 0);
+	root_is_told_as_32_bit("command");
+	ck_assert_int_eq(unlink(path), 0);
+	ck_assert_int_eq(rmdir(folder), 0);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("watch");
@@ -196,6 +232,7 @@ int main(void)
 	tcase_add_test(tcase, scan);
 	tcase_add_test(tcase, zombie);
 	tcase_add_test(tcase, root);
+	tcase_add_test(tcase, root_by_its_file);
 	suite_add_tcase(suite, tcase);
 	srunner_run_all(runner, CK_ENV);
 	failed = srunner_ntests_failed(runner);
