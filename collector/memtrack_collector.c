@@ -14,6 +14,7 @@
  * standard input and output are /dev/null.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -45,6 +46,9 @@
 /* After the targets are switched off: for those that are in the middle of an append. */
 #define SETTLE_US 2000
 #define FILES_WANTED 1024
+/* Descriptors that are opened after the kernel part: shared memories, the socket, a client and
+ * what is looked at in /proc. */
+#define FILES_AFTER_PROBES 8
 
 enum capture_choice { CAPTURE_AUTO, CAPTURE_EBPF, CAPTURE_INLINE };
 
@@ -185,6 +189,24 @@ static const char *remedy(int r)
 	}
 }
 
+/* Whether there are descriptors for what comes after the kernel part. */
+static int check_files(const struct collector *c)
+{
+	int fds[FILES_AFTER_PROBES];
+	int n = 0, r = 0;
+
+	while (n < FILES_AFTER_PROBES && r == 0) {
+		fds[n] = fcntl(c->options.channel, F_DUPFD_CLOEXEC, 0);
+		if (fds[n] < 0)
+			r = mt_neg_errno();
+		else
+			n++;
+	}
+	while (n > 0)
+		close(fds[--n]);
+	return r;
+}
+
 /* Loads and attaches the kernel part; why says what could not be done. */
 static int open_probes(struct collector *c, char *why, size_t room)
 {
@@ -199,6 +221,10 @@ static int open_probes(struct collector *c, char *why, size_t room)
 	if (r == 0) {
 		verb = "attach to the preloaded library";
 		r = mt_probes_attach(c->probes, c->options.shim);
+	}
+	if (r == 0) {
+		verb = "work beside the BPF programs";
+		r = check_files(c);
 	}
 	if (r < 0) {
 		snprintf(why, room, "cannot %s: %s%s", verb, strerror(-r), remedy(r));
@@ -258,12 +284,15 @@ static int open_writer(struct collector *c)
 		.program = PACKAGE_STRING,
 		.argv = (const char *const *)c->options.command,
 	};
+	int fd;
 
 	if (uname(&machine) < 0 || clock_gettime(CLOCK_REALTIME, &wall) < 0)
 		return mt_neg_errno();
 	header.wall_ns = (uint64_t)wall.tv_sec * 1000000000 + (uint64_t)wall.tv_nsec -
 			 (mt_clock_ns() - c->start_ns);
-	return mt_writer_new(c->options.output, &header, &c->writer);
+	fd = c->options.output;
+	c->options.output = -1; /* the writer's, whatever comes of it */
+	return mt_writer_new(fd, &header, &c->writer);
 }
 
 static void note(void *ctx, const char *text)
@@ -347,13 +376,22 @@ static int open_all(struct collector *c)
 	return 0;
 }
 
+/* Before memtrack-run ends: another run may write the file then. */
+static void release_output(struct collector *c)
+{
+	mt_encode_stop(c->encode);
+	c->encode = NULL;
+	mt_writer_free(c->writer);
+	c->writer = NULL;
+	mt_closep(&c->options.output);
+	c->options.output = -1;
+}
+
 static void close_all(struct collector *c)
 {
 	mt_session_close(c->session);
 	mt_pipeline_free(c->pipeline);
 	mt_faults_free(c->faults);
-	mt_encode_stop(c->encode);
-	mt_writer_free(c->writer);
 	mt_segments_close(c->segments);
 	mt_probes_close(c->probes);
 }
@@ -626,6 +664,7 @@ int main(int argc, char **argv)
 		record(&c);
 		finish(&c);
 	}
+	release_output(&c);
 	/* What is slow to undo comes after memtrack-run was told; whoever reads what the command
 	 * wrote is not to wait for it. */
 	close(c.options.channel);

@@ -392,6 +392,9 @@ static int await(struct run *run, enum mt_message_kind kind, struct mt_message *
 			return 0;
 		if (ret->kind == MT_MESSAGE_FAILED) {
 			say("%s", ret->text);
+			/* It closes the channel when it has let go of the file. */
+			while (mt_channel_receive(run->channel, 0, ret) == 1)
+				;
 			return -EPIPE;
 		}
 		if (ret->kind == MT_MESSAGE_NOTE)
