@@ -626,7 +626,9 @@ static void settle_in(void)
 {
 	sigset_t all;
 
-	/* A signal of the terminal is for the command; the channel tells us when it ended. */
+	/* A signal of the terminal, or for the group, is for the command; the channel tells us
+	 * when it ended, and who kills all of them needs us to tidy up. */
+	setsid();
 	sigfillset(&all);
 	sigprocmask(SIG_BLOCK, &all, NULL);
 	lift(RLIMIT_NOFILE, FILES_WANTED);
@@ -639,7 +641,6 @@ static void settle_in(void)
  * keeps nothing else. */
 static void outlive(const struct collector *c)
 {
-	setsid();
 	if (chdir("/") == 0)
 		mt_place_outlive(c->options.directory);
 }

@@ -121,13 +121,15 @@ int mt_pipeline_arrive(void *pipeline, const struct mt_arrival *arrival)
 	struct mt_pipeline *p = pipeline;
 	int r = mt_processes_arrive(p->processes, arrival);
 
+	if (r == -EBADMSG) {
+		p->stray_cells++; /* the counter that numbers come from is the targets' too */
+		return r;
+	}
 	if (r == 0)
 		r = mt_modules_arrive(p->modules, arrival->tgid);
 	if (r == 0)
-		mt_watch_arrived(p->watch, arrival->tgid);
-	else if (r == -EBADMSG)
-		p->stray_cells++; /* the counter that numbers come from is the targets' too */
-	else if (!p->error)
+		r = mt_watch_arrived(p->watch, arrival->tgid);
+	if (r < 0 && !p->error)
 		p->error = r;
 	return r;
 }
@@ -351,11 +353,11 @@ static int on_life_exec(struct mt_pipeline *p, const struct mt_life_exec *exec)
 {
 	char name[sizeof(exec->comm) + 1], path[sizeof(exec->filename) + 1];
 
-	if (mt_processes_tracked(p->processes, exec->head.tgid, exec->head.time_ns))
-		return 0;
 	snprintf(name, sizeof(name), "%.*s", (int)sizeof(exec->comm), (const char *)exec->comm);
 	snprintf(path, sizeof(path), "%.*s", (int)sizeof(exec->filename),
 		 (const char *)exec->filename);
+	if (mt_processes_tracked(p->processes, exec->head.tgid, exec->head.time_ns))
+		return mt_watch_passed(p->watch, exec->head.tgid, path, name);
 	return mt_watch_exec(p->watch, exec->head.tgid, path, name, mt_clock_ns());
 }
 

@@ -27,6 +27,8 @@
 /* What is said where the file says nothing. */
 #define NOT_REGISTERED "did not register"
 #define ENDED_EARLY "ended before it could be looked at"
+/* Unlike what a file's format says, this need not keep the shim out. */
+#define SET_USER_ID "set-user-ID"
 
 #define SCAN_DEPTH 32
 #define PHDRS_MAX 64
@@ -34,6 +36,7 @@
 struct pending {
 	uint32_t tgid;
 	bool reported;
+	bool certain; /* it can not register: if the process does, it has executed another */
 	bool scanned; /* found by a scan: stays while it lives, so that it is looked at once */
 	uint64_t since_ns;
 	char what[64];
@@ -132,21 +135,37 @@ static const char *reason_of_file(int fd)
 		return NULL;
 	reason = reason_of_elf(fd);
 	if (!reason && (st.st_mode & S_ISUID || (st.st_mode & S_ISGID && st.st_mode & S_IXGRP)))
-		reason = "set-user-ID";
+		reason = SET_USER_ID;
 	return reason;
 }
 
-/* The same of the program that the process executes. */
+/* The same of the file that has this path for the process, or for us if that has ended. */
+static const char *reason_of_path(uint32_t tgid, const char *path)
+{
+	mt_cleanup(mt_closep) int fd = -1;
+	char there[PATH_MAX];
+
+	if (path[0] != '/')
+		return NULL;
+	snprintf(there, sizeof(there), "/proc/%u/root%s", tgid, path);
+	fd = mt_regular_open(there);
+	if (fd < 0)
+		fd = mt_regular_open(path);
+	return reason_of_file(fd);
+}
+
+/* The same of the program that the process executes, or of what it did if it is on to the
+ * next. */
 static const char *reason_of(uint32_t tgid, const char *path)
 {
 	mt_cleanup(mt_closep) int fd = -1;
+	const char *reason;
 	char link[64];
 
 	snprintf(link, sizeof(link), "/proc/%u/exe", tgid);
 	fd = mt_regular_open(link);
-	if (fd < 0 && path[0] == '/')
-		fd = mt_regular_open(path);
-	return reason_of_file(fd);
+	reason = reason_of_file(fd);
+	return reason ? reason : reason_of_path(tgid, path);
 }
 
 /* The file that execvp(3) would execute for the name, or a negative errno. */
@@ -166,6 +185,11 @@ static int open_command(const char *name)
 		folders += len + (folders[len] != '\0');
 	}
 	return -ENOENT;
+}
+
+static bool is_certain(const char *reason)
+{
+	return reason && strcmp(reason, SET_USER_ID) != 0;
 }
 
 static struct pending *find(struct mt_watch *w, uint32_t tgid)
@@ -203,7 +227,7 @@ static void describe(struct pending *p, uint32_t tgid, const char *path, const c
 {
 	const char *reason = reason_of(tgid, path);
 
-	*p = (struct pending){ .tgid = tgid, .since_ns = now_ns };
+	*p = (struct pending){ .tgid = tgid, .since_ns = now_ns, .certain = is_certain(reason) };
 	snprintf(p->what, sizeof(p->what), "%s", name);
 	/* It may end at any time: only one that still is there had no such variable. */
 	if (!reason && !proc_has(tgid, "environ", "MEMTRACK_RUN="))
@@ -235,12 +259,23 @@ int mt_watch_exec(struct mt_watch *w, uint32_t tgid, const char *path, const cha
 	return report(w, &overflow);
 }
 
-void mt_watch_arrived(struct mt_watch *w, uint32_t tgid)
+int mt_watch_passed(struct mt_watch *w, uint32_t tgid, const char *path, const char *name)
+{
+	const char *reason = reason_of_path(tgid, path);
+
+	return is_certain(reason) ? w->fn(w->ctx, tgid, name, reason) : 0;
+}
+
+int mt_watch_arrived(struct mt_watch *w, uint32_t tgid)
 {
 	struct pending *p = find(w, tgid);
+	int r;
 
-	if (p)
-		forget(w, p);
+	if (!p)
+		return 0;
+	r = p->certain ? report(w, p) : 0;
+	forget(w, p);
+	return r;
 }
 
 int mt_watch_exit(struct mt_watch *w, uint32_t tgid)
@@ -378,7 +413,9 @@ void mt_watch_root(struct mt_watch *w, uint32_t tgid, const char *name, uint64_t
 
 	if (w->n == MT_WATCH_PENDING)
 		return;
-	*p = (struct pending){ .tgid = tgid, .scanned = true, .since_ns = now_ns };
+	*p = (struct pending){
+		.tgid = tgid, .scanned = true, .since_ns = now_ns, .certain = is_certain(reason)
+	};
 	snprintf(p->what, sizeof(p->what), "%s", name);
 	snprintf(p->reason, sizeof(p->reason), "%s", reason ? reason : NOT_REGISTERED);
 	w->n++;

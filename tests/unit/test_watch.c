@@ -191,6 +191,31 @@ static void root_is_told_as_32_bit(const char *name)
 	ck_assert_str_eq(told_reason, "a 32-bit program");
 }
 
+/* What executed another program before anybody looked is told of; what could have
+ * registered itself is not. */
+START_TEST(executed_before_arrival)
+{
+	static const unsigned char header[64] = { 0x7f, 'E', 'L', 'F', 1 };
+	char path[] = "/tmp/memtrack-test-XXXXXX";
+	int fd = mkstemp(path);
+
+	ck_assert_int_eq(write(fd, header, sizeof(header)), sizeof(header));
+	close(fd);
+	ck_assert_int_eq(mt_watch_exec(watch, TGID, path, "small", 1), 0);
+	ck_assert_int_eq(mt_watch_arrived(watch, TGID), 0);
+	ck_assert_uint_eq(n_told, 1);
+	ck_assert_str_eq(told, "small");
+	ck_assert_str_eq(told_reason, "a 32-bit program");
+	ck_assert_int_eq(mt_watch_passed(watch, TGID, path, "again"), 0);
+	ck_assert_uint_eq(n_told, 2);
+	ck_assert_str_eq(told, "again");
+	ck_assert_int_eq(mt_watch_passed(watch, TGID, "/bin/sh", "sh"), 0);
+	ck_assert_int_eq(mt_watch_passed(watch, TGID, "", "?"), 0);
+	ck_assert_uint_eq(n_told, 2);
+	ck_assert_int_eq(unlink(path), 0);
+}
+END_TEST
+
 /* The command's file says why, found as it will be for the execution. */
 START_TEST(root_by_its_file)
 {
@@ -233,6 +258,7 @@ int main(void)
 	tcase_add_test(tcase, zombie);
 	tcase_add_test(tcase, root);
 	tcase_add_test(tcase, root_by_its_file);
+	tcase_add_test(tcase, executed_before_arrival);
 	suite_add_tcase(suite, tcase);
 	srunner_run_all(runner, CK_ENV);
 	failed = srunner_ntests_failed(runner);
