@@ -22,7 +22,7 @@ import tap  # noqa: E402
 import tracked  # noqa: E402
 
 # Modules whose functions the rows name with an @.
-SCENARIOS = ("job_control", "packagings")
+SCENARIOS = ("around", "artifacts", "builds", "job_control", "packagings")
 TABLE = f"{judge.SOURCES}/cases.tab"
 
 

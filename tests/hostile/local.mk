@@ -182,6 +182,50 @@ hostile_no_eh_frame = -fno-asynchronous-unwind-tables -fno-unwind-tables
 	$(hostile_ccld) -Wl,--no-eh-frame-hdr -o $@				\
 		$(hostile_source)/unusual_frames.c $(hostile_end)
 
+## From statuses, signals and streams, debuggers, ends, limits, allocators, other languages,
+## large trees, and hostile artifacts.
+hostile_c +=			\
+	%D%/allocator_in_use	\
+	%D%/beyond_32_bits	\
+	%D%/children_reaped	\
+	%D%/every_descriptor	\
+	%D%/growing_tree	\
+	%D%/many_at_once	\
+	%D%/many_stacks		\
+	%D%/own_tracer		\
+	%D%/paced		\
+	%D%/shifting_windows	\
+	%D%/signal_counter
+
+hostile_files +=		\
+	%D%/DirectBuffers.java	\
+	%D%/around.py		\
+	%D%/artifacts.py	\
+	%D%/buffers_of_workers.js \
+	%D%/builds.py		\
+	%D%/fork_pool.py	\
+	%D%/panics.rs		\
+	%D%/hardened.c		\
+	%D%/plain_blocks.c
+
+## One source, as it is built here and there.
+hostile_hardened =		\
+	%D%/hardened_cet	\
+	%D%/hardened_fixed	\
+	%D%/hardened_hooks	\
+	%D%/hardened_lto	\
+	%D%/hardened_mcount
+%D%/hardened_cet: hostile_flags = -fcf-protection=full -fstack-protector-strong	\
+	-fstack-clash-protection -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2 -pie -fPIE	\
+	-Wl,-z,now -Wl,-z,relro
+%D%/hardened_fixed: hostile_flags = -fno-pie -no-pie
+%D%/hardened_hooks: hostile_flags = -finstrument-functions
+%D%/hardened_lto: hostile_flags = -flto
+%D%/hardened_mcount: hostile_flags = -pg -fno-omit-frame-pointer
+hostile_extra += $(hostile_hardened)
+$(hostile_hardened): %D%/hardened.c fixtures/libledger.a
+	$(hostile_ccld) $(hostile_flags) -o $@ $(srcdir)/%D%/hardened.c $(hostile_end)
+
 ## End of the lists.
 hostile_built   = $(hostile_c) $(hostile_cc) $(hostile_asm) $(hostile_so) $(hostile_extra)
 hostile_sources = $(hostile_c:=.c) $(hostile_cc:=.cc) $(hostile_asm:=.S) $(hostile_so:.so=.c)

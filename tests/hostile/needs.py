@@ -43,6 +43,8 @@ CHECKS = {
     "static": lambda: compiles(os.environ["CC"].split()[0], "-static"),
     "openmp": lambda: compiles(os.environ["CC"].split()[0], "-fopenmp"),
     "musl": lambda: compiles("musl-gcc"),
+    "timens": lambda: succeeds("unshare", "-T", "--monotonic", "9", "--boottime", "9", "true"),
+    "jemalloc.a": lambda: compiles("gcc", "-l:libjemalloc.a"),
     "gcc": lambda: compiles("gcc"),
 }
 
