@@ -139,15 +139,17 @@ static const char *reason_of_file(int fd)
 	return reason;
 }
 
-/* The same of the file that has this path for the process, or for us if that has ended. */
+/* The same of the file that has this path for the process, or for us if that has ended: then
+ * a relative one is as good as the command's folder is the process's. */
 static const char *reason_of_path(uint32_t tgid, const char *path)
 {
 	mt_cleanup(mt_closep) int fd = -1;
 	char there[PATH_MAX];
 
-	if (path[0] != '/')
+	if (!path[0])
 		return NULL;
-	snprintf(there, sizeof(there), "/proc/%u/root%s", tgid, path);
+	snprintf(there, sizeof(there), "/proc/%u/%s%s", tgid, path[0] == '/' ? "root" : "cwd/",
+		 path);
 	fd = mt_regular_open(there);
 	if (fd < 0)
 		fd = mt_regular_open(path);

@@ -36,8 +36,8 @@ void mt_watch_free(struct mt_watch *watch);
  * now_ns. */
 int mt_watch_exec(struct mt_watch *watch, uint32_t tgid, const char *path, const char *name,
 		  uint64_t now_ns);
-/* It executed that before what it has shaken hands for: reported if the file, which must be
- * named by a whole path, can not be tracked. */
+/* It executed that before what it has shaken hands for: reported if the file can not be
+ * tracked. */
 int mt_watch_passed(struct mt_watch *watch, uint32_t tgid, const char *path, const char *name);
 /* It shook hands; what it executed before is reported if that could not. */
 int mt_watch_arrived(struct mt_watch *watch, uint32_t tgid);
