@@ -297,7 +297,7 @@ static int open_writer(struct collector *c)
 
 static void note(void *ctx, const char *text)
 {
-	tell(ctx, MT_MESSAGE_NOTE, "%s", text);
+	tell(ctx, MT_MESSAGE_SUMMARY, "%s", text);
 }
 
 static int open_pipeline(struct collector *c)
@@ -560,7 +560,8 @@ static uint32_t complain(struct collector *c, const struct mt_pipeline_counts *n
 		bits |= MT_DONE_LOST;
 	}
 	if (n->not_tracked > MT_PIPELINE_NOTES)
-		tell(c, MT_MESSAGE_NOTE, "not tracked: %" PRIu64 " more; the artifact names them",
+		tell(c, MT_MESSAGE_SUMMARY,
+		     "not tracked: %" PRIu64 " more; the artifact names them",
 		     n->not_tracked - MT_PIPELINE_NOTES);
 	return bits;
 }
