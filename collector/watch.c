@@ -22,13 +22,12 @@
 
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "collector/proc_state.h"
 #include "collector/regular.h"
 
 /* What is said where the file says nothing. */
 #define NOT_REGISTERED "did not register"
 #define ENDED_EARLY "ended before it could be looked at"
-/* Unlike what a file's format says, this need not keep the shim out. */
-#define SET_USER_ID "set-user-ID"
 
 #define SCAN_DEPTH 32
 #define PHDRS_MAX 64
@@ -94,6 +93,12 @@ static bool proc_has(uint32_t tgid, const char *name, const char *text)
 	return false;
 }
 
+/* What a program's file says of whether it can be tracked. */
+struct verdict {
+	const char *reason; /* why not; NULL: it does not say */
+	bool certain;	    /* it can not register, however it is run */
+};
+
 static const char *reason_of_interpreter(int fd, const Elf64_Phdr *phdr)
 {
 	char interpreter[256] = "";
@@ -103,71 +108,76 @@ static const char *reason_of_interpreter(int fd, const Elf64_Phdr *phdr)
 	return strstr(interpreter, "musl") ? "another C library (musl)" : NULL;
 }
 
-static const char *reason_of_elf(int fd)
+static struct verdict judge_elf(int fd)
 {
+	struct verdict verdict;
 	Elf64_Phdr phdrs[PHDRS_MAX];
 	Elf64_Ehdr ehdr;
 	size_t n;
 
 	if (pread(fd, &ehdr, sizeof(ehdr), 0) != sizeof(ehdr) ||
 	    memcmp(ehdr.e_ident, ELFMAG, SELFMAG) != 0)
-		return NULL;
+		return (struct verdict){ 0 };
 	if (ehdr.e_ident[EI_CLASS] != ELFCLASS64)
-		return "a 32-bit program";
+		return (struct verdict){ "a 32-bit program", true };
 	n = ehdr.e_phnum < PHDRS_MAX ? ehdr.e_phnum : PHDRS_MAX;
 	if (ehdr.e_phentsize != sizeof(phdrs[0]) ||
 	    pread(fd, phdrs, n * sizeof(phdrs[0]), (off_t)ehdr.e_phoff) !=
 		    (ssize_t)(n * sizeof(phdrs[0])))
-		return NULL;
-	for (size_t i = 0; i < n; i++)
-		if (phdrs[i].p_type == PT_INTERP)
-			return reason_of_interpreter(fd, &phdrs[i]);
-	return "statically linked";
+		return (struct verdict){ 0 };
+	for (size_t i = 0; i < n; i++) {
+		if (phdrs[i].p_type != PT_INTERP)
+			continue;
+		verdict.reason = reason_of_interpreter(fd, &phdrs[i]);
+		verdict.certain = verdict.reason != NULL;
+		return verdict;
+	}
+	/* The loader looks like that, too, and runs programs that are tracked. */
+	return (struct verdict){ "statically linked", ehdr.e_type == ET_EXEC };
 }
 
-/* Why a program can not be tracked; NULL if its file does not say, or there is none. */
-static const char *reason_of_file(int fd)
+static struct verdict judge_file(int fd)
 {
-	const char *reason;
+	struct verdict verdict;
 	struct stat st;
 
 	if (fd < 0 || fstat(fd, &st) < 0)
-		return NULL;
-	reason = reason_of_elf(fd);
-	if (!reason && (st.st_mode & S_ISUID || (st.st_mode & S_ISGID && st.st_mode & S_IXGRP)))
-		reason = SET_USER_ID;
-	return reason;
+		return (struct verdict){ 0 };
+	verdict = judge_elf(fd);
+	if (!verdict.reason &&
+	    (st.st_mode & S_ISUID || (st.st_mode & S_ISGID && st.st_mode & S_IXGRP)))
+		verdict = (struct verdict){ "set-user-ID", false };
+	return verdict;
 }
 
-/* The same of the file that has this path for the process, or for us if that has ended: then
- * a relative one is as good as the command's folder is the process's. */
-static const char *reason_of_path(uint32_t tgid, const char *path)
+/* The file that has this path for the process, or for us if that has ended: then a relative
+ * one is as good as the command's folder is the process's. */
+static struct verdict judge_path(uint32_t tgid, const char *path)
 {
 	mt_cleanup(mt_closep) int fd = -1;
 	char there[PATH_MAX];
 
 	if (!path[0])
-		return NULL;
+		return (struct verdict){ 0 };
 	snprintf(there, sizeof(there), "/proc/%u/%s%s", tgid, path[0] == '/' ? "root" : "cwd/",
 		 path);
 	fd = mt_regular_open(there);
 	if (fd < 0)
 		fd = mt_regular_open(path);
-	return reason_of_file(fd);
+	return judge_file(fd);
 }
 
-/* The same of the program that the process executes, or of what it did if it is on to the
- * next. */
-static const char *reason_of(uint32_t tgid, const char *path)
+/* The program that the process executes, or the one that it did if it is on to the next. */
+static struct verdict judge_process(uint32_t tgid, const char *path)
 {
 	mt_cleanup(mt_closep) int fd = -1;
-	const char *reason;
+	struct verdict verdict;
 	char link[64];
 
 	snprintf(link, sizeof(link), "/proc/%u/exe", tgid);
 	fd = mt_regular_open(link);
-	reason = reason_of_file(fd);
-	return reason ? reason : reason_of_path(tgid, path);
+	verdict = judge_file(fd);
+	return verdict.reason ? verdict : judge_path(tgid, path);
 }
 
 /* The file that execvp(3) would execute for the name, or a negative errno. */
@@ -187,11 +197,6 @@ static int open_command(const char *name)
 		folders += len + (folders[len] != '\0');
 	}
 	return -ENOENT;
-}
-
-static bool is_certain(const char *reason)
-{
-	return reason && strcmp(reason, SET_USER_ID) != 0;
 }
 
 static struct pending *find(struct mt_watch *w, uint32_t tgid)
@@ -224,15 +229,17 @@ static bool is_zombie(uint32_t tgid)
 	return readlink(path, &target, 1) < 0 && errno == ENOENT;
 }
 
-static void describe(struct pending *p, uint32_t tgid, const char *path, const char *name,
-		     uint64_t now_ns)
+static void describe(const struct mt_watch *w, struct pending *p, uint32_t tgid, const char *path,
+		     const char *name, uint64_t now_ns)
 {
-	const char *reason = reason_of(tgid, path);
+	struct verdict verdict = judge_process(tgid, path);
+	const char *reason = verdict.reason;
 
-	*p = (struct pending){ .tgid = tgid, .since_ns = now_ns, .certain = is_certain(reason) };
+	*p = (struct pending){ .tgid = tgid, .since_ns = now_ns, .certain = verdict.certain };
 	snprintf(p->what, sizeof(p->what), "%s", name);
-	/* It may end at any time: only one that still is there had no such variable. */
-	if (!reason && !proc_has(tgid, "environ", "MEMTRACK_RUN="))
+	/* It may end at any time: only one that still is there had no such variables. */
+	if (!reason && !(proc_has(tgid, "environ", "MEMTRACK_RUN=") &&
+			 proc_has(tgid, "environ", w->shim_name)))
 		reason = proc_has(tgid, "status", "Pid:") && !is_zombie(tgid)
 				 ? "started without our environment"
 				 : ENDED_EARLY;
@@ -251,10 +258,10 @@ int mt_watch_exec(struct mt_watch *w, uint32_t tgid, const char *path, const cha
 	if (!p && w->n < MT_WATCH_PENDING)
 		p = &w->pending[w->n++];
 	if (p) {
-		describe(p, tgid, path, name, now_ns);
+		describe(w, p, tgid, path, name, now_ns);
 		return r;
 	}
-	describe(&overflow, tgid, path, name, now_ns);
+	describe(w, &overflow, tgid, path, name, now_ns);
 	/* Of these it is not known yet whether they will register, or have. */
 	if (!strcmp(overflow.reason, NOT_REGISTERED) || !strcmp(overflow.reason, ENDED_EARLY))
 		return r;
@@ -263,9 +270,9 @@ int mt_watch_exec(struct mt_watch *w, uint32_t tgid, const char *path, const cha
 
 int mt_watch_passed(struct mt_watch *w, uint32_t tgid, const char *path, const char *name)
 {
-	const char *reason = reason_of_path(tgid, path);
+	struct verdict verdict = judge_path(tgid, path);
 
-	return is_certain(reason) ? w->fn(w->ctx, tgid, name, reason) : 0;
+	return verdict.reason && verdict.certain ? w->fn(w->ctx, tgid, name, verdict.reason) : 0;
 }
 
 int mt_watch_arrived(struct mt_watch *w, uint32_t tgid)
@@ -317,9 +324,18 @@ static void look_again(struct mt_watch *w, struct pending *p)
 	has_shim = proc_has(p->tgid, "maps", w->shim_name);
 	if (is_zombie(p->tgid) || !read_name(p->tgid, name, sizeof(name)))
 		return;
-	describe(p, p->tgid, "", name, p->since_ns);
+	describe(w, p, p->tgid, "", name, p->since_ns);
 	p->scanned = true;
 	p->reported = has_shim;
+}
+
+/* Stopped, or in a debugger's hands, which may look at a program before it begins. */
+static bool is_held(uint32_t tgid)
+{
+	char state = mt_proc_state(tgid);
+
+	return state == 'T' || state == 't' ||
+	       (state && state != 'Z' && !proc_has(tgid, "status", "TracerPid:\t0\n"));
 }
 
 int mt_watch_tick(struct mt_watch *w, uint64_t now_ns)
@@ -331,6 +347,10 @@ int mt_watch_tick(struct mt_watch *w, uint64_t now_ns)
 
 		if (p->reported || now_ns <= p->since_ns + MT_WATCH_PATIENCE_NS)
 			continue;
+		if (is_held(p->tgid)) {
+			p->since_ns = now_ns;
+			continue;
+		}
 		look_again(w, p);
 		r = report(w, p);
 	}
@@ -355,7 +375,7 @@ static int consider(struct mt_watch *w, uint32_t tgid, uint64_t now_ns)
 	if (is_zombie(tgid) || !read_name(tgid, name, sizeof(name)))
 		return 0;
 	p = &w->pending[w->n++];
-	describe(p, tgid, "", name, now_ns);
+	describe(w, p, tgid, "", name, now_ns);
 	p->scanned = true;
 	return 0;
 }
@@ -410,16 +430,17 @@ void mt_watch_root(struct mt_watch *w, uint32_t tgid, const char *name, uint64_t
 {
 	/* Looked at now: it may have ended before the next scan. */
 	mt_cleanup(mt_closep) int fd = open_command(name);
-	const char *reason = reason_of_file(fd);
+	struct verdict verdict = judge_file(fd);
 	struct pending *p = &w->pending[w->n];
 
 	if (w->n == MT_WATCH_PENDING)
 		return;
 	*p = (struct pending){
-		.tgid = tgid, .scanned = true, .since_ns = now_ns, .certain = is_certain(reason)
+		.tgid = tgid, .scanned = true, .since_ns = now_ns, .certain = verdict.certain
 	};
 	snprintf(p->what, sizeof(p->what), "%s", name);
-	snprintf(p->reason, sizeof(p->reason), "%s", reason ? reason : NOT_REGISTERED);
+	snprintf(p->reason, sizeof(p->reason), "%s",
+		 verdict.reason ? verdict.reason : NOT_REGISTERED);
 	w->n++;
 }
 

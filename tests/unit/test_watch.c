@@ -5,6 +5,7 @@
 #include "collector/watch.h"
 
 #include <check.h>
+#include <elf.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -216,6 +217,56 @@ START_TEST(executed_before_arrival)
 }
 END_TEST
 
+/* The loader has no interpreter, and need not be what is tracked. */
+START_TEST(loader)
+{
+	Elf64_Ehdr header = { .e_ident = { 0x7f, 'E', 'L', 'F', ELFCLASS64 },
+			      .e_type = ET_DYN,
+			      .e_phentsize = sizeof(Elf64_Phdr) };
+	char path[] = "/tmp/memtrack-test-XXXXXX";
+	int fd = mkstemp(path);
+
+	ck_assert_int_eq(write(fd, &header, sizeof(header)), sizeof(header));
+	ck_assert_int_eq(mt_watch_exec(watch, TGID, path, "loader", 1), 0);
+	ck_assert_int_eq(mt_watch_arrived(watch, TGID), 0);
+	ck_assert_int_eq(mt_watch_passed(watch, TGID, path, "loader"), 0);
+	ck_assert_uint_eq(n_told, 0);
+	ck_assert_int_eq(mt_watch_exec(watch, TGID, path, "loader", 1), 0);
+	ck_assert_int_eq(mt_watch_exit(watch, TGID), 0);
+	ck_assert_uint_eq(n_told, 1);
+	ck_assert_str_eq(told_reason, "statically linked");
+	header.e_type = ET_EXEC;
+	ck_assert_int_eq(pwrite(fd, &header, sizeof(header), 0), sizeof(header));
+	ck_assert_int_eq(mt_watch_passed(watch, TGID, path, "static"), 0);
+	ck_assert_uint_eq(n_told, 2);
+	close(fd);
+	ck_assert_int_eq(unlink(path), 0);
+}
+END_TEST
+
+/* Who is stopped is not expected to register. */
+START_TEST(stopped)
+{
+	pid_t child = fork();
+	int status;
+
+	if (child == 0) {
+		raise(SIGSTOP);
+		_exit(0);
+	}
+	ck_assert_int_eq(waitpid(child, &status, WUNTRACED), child);
+	exec((uint32_t)child, "stopped");
+	ck_assert_int_eq(mt_watch_tick(watch, LATER), 0);
+	ck_assert_uint_eq(n_told, 0);
+	ck_assert_int_eq(kill(child, SIGCONT), 0);
+	ck_assert_int_eq(waitpid(child, &status, 0), child);
+	ck_assert_int_eq(mt_watch_tick(watch, LATER + MT_WATCH_PATIENCE_NS), 0);
+	ck_assert_uint_eq(n_told, 0);
+	ck_assert_int_eq(mt_watch_tick(watch, 2 * LATER), 0);
+	ck_assert_uint_eq(n_told, 1);
+}
+END_TEST
+
 /* The command's file says why, found as it will be for the execution. */
 START_TEST(root_by_its_file)
 {
@@ -259,6 +310,8 @@ int main(void)
 	tcase_add_test(tcase, root);
 	tcase_add_test(tcase, root_by_its_file);
 	tcase_add_test(tcase, executed_before_arrival);
+	tcase_add_test(tcase, loader);
+	tcase_add_test(tcase, stopped);
 	suite_add_tcase(suite, tcase);
 	srunner_run_all(runner, CK_ENV);
 	failed = srunner_ntests_failed(runner);
