@@ -6,6 +6,7 @@ import fcntl
 import os
 import pty
 import re
+import shutil
 import signal
 import struct
 import subprocess
@@ -22,6 +23,34 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.
            signal.SIGUSR2, signal.SIGWINCH)
 RUNNER = f"{tracked.BUILD}/fixtures/long_runner"
 FIXTURE = f"{tracked.BUILD}/fixtures/malloc_free"
+STARTERS = (
+    "/lib64/ld-linux-x86-64.so.2",
+    "chrt -f 1",
+    "env GLIBC_TUNABLES=glibc.malloc.tcache_count=0:glibc.malloc.perturb=165",
+    "env LD_BIND_NOT=1",
+    "env LD_BIND_NOW=1 MALLOC_ARENA_MAX=1",
+    "flock lock",
+    "nice -n 5",
+    "nohup",
+    "prlimit --as=200000000",
+    "prlimit --core=0 --fsize=4096",
+    "prlimit --nofile=20",
+    "prlimit --stack=65536",
+    "setarch -R",
+    "setpriv --no-new-privs",
+    "setpriv --reuid=65534 --regid=65534 --clear-groups",
+    "setsid -w",
+    "stdbuf -oL",
+    "strace -f -qq -o /dev/null",
+    "taskset -c 0",
+    "timeout 60",
+    "timeout --foreground 60",
+    "unshare -m",
+    "unshare -n",
+    "unshare -r",
+    "unshare -rpf --mount-proc",
+    "xargs -a /dev/null -P2 -n1",
+)
 PACED_BYTES = "23031"
 PACE_NS = 10 * 1000 * 1000
 
@@ -220,6 +249,18 @@ def debuggers_inside(capture):
     yield from ledger_problems(result.out, "strace.mtk")
 
 
+def stopped_at_start(capture):
+    """A debugger may keep a program from its first instruction for long."""
+    gdb = ["gdb", "-q", "-nx", "-batch", "-ex", "set debuginfod enabled off", "-ex", "starti",
+           "-ex", "shell sleep 1.5", "-ex", "continue", FIXTURE]
+    result = tracked.track(gdb, capture, "run.mtk")
+    if b"exited normally" not in result.out:
+        yield f"gdb shows {result.out[-2000:]!r}"
+    yield from ledger_problems(result.out, "run.mtk")
+    if tracked.report("run.mtk")["not_tracked"]:
+        yield f"not tracked: {tracked.report('run.mtk')['not_tracked']}"
+
+
 def debugger_from_outside(capture):
     """gdb attaches to a tracked process, looks, and leaves."""
     running = Running(capture)
@@ -315,6 +356,25 @@ def few_descriptors(_):
             yield f"with {limit}: exit status {result.status}, says {result.err!r}"
             continue
         yield from ledger_problems(result.out, "run.mtk")
+
+
+def starters(capture):
+    """Programs that start others, in other surroundings: as without us, and all recorded."""
+    for number, line in enumerate(STARTERS):
+        command = [*line.split(), FIXTURE]
+        if not shutil.which(command[0]):
+            continue
+        alone = tracked.run(command)
+        if alone.status:  # not permitted here
+            continue
+        artifact = f"starter.{number}.mtk"
+        result = tracked.track(command, capture, artifact)
+        if result != alone:
+            yield f"{line}: {result}, not {alone}"
+        for problem in ledger_problems(result.out, artifact):
+            yield f"{line}: {problem}"
+        if tracked.report(artifact)["not_tracked"]:
+            yield f"{line}: not tracked: {tracked.report(artifact)['not_tracked']}"
 
 
 def nested_runs(capture):
