@@ -340,15 +340,19 @@ static void ask_key(struct mt_reference *reference, struct mirror *mirror, uint3
 	mirror->asked_at = number_of(reference);
 }
 
-/* Makes the slot forget what its dictionary has at that entry: digest, or whatever it is. */
+/*
+ * Makes the slot forget what its dictionary has at that entry, if that is the digest (0: whatever
+ * it is).  If it is another by now, that has a record of its own.
+ */
 static void forget(struct mt_reference *reference, struct mirror *mirror, uint32_t entry,
 		   uint64_t digest)
 {
 	uint64_t *at = dictionary_entry(reference, entry);
 	uint64_t has = digest ? digest : __atomic_load_n(at, __ATOMIC_ACQUIRE);
 
-	if (has)
-		__atomic_compare_exchange_n(at, &has, 0, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+	if (!__atomic_compare_exchange_n(at, &has, 0, false, __ATOMIC_SEQ_CST, __ATOMIC_ACQUIRE) &&
+	    has)
+		return;
 	mirror->forgotten[entry] = true;
 	mirror->forgotten_at[entry] = number_of(reference);
 }
@@ -382,24 +386,50 @@ static void lose_entry(struct mt_stacks *s, uint32_t index, struct mirror *mirro
 	forget(reference, mirror, entry, 0);
 }
 
-/* Before a record is applied: what its number says about those before it. */
-static void note_number(struct mt_stacks *s, struct mirror *mirror, const struct waiting *w,
-			bool key)
+/* Whether the dictionary has the entry that is known, and will have it. */
+static bool is_there(struct mt_reference *reference, const struct mirror *mirror, uint32_t entry)
 {
+	return !mirror->waiting_for[entry] &&
+	       __atomic_load_n(dictionary_entry(reference, entry), __ATOMIC_ACQUIRE) ==
+		       mirror->known[entry].digest;
+}
+
+/*
+ * Numbers are missing below the one just applied.  What the dictionary has still, and no record
+ * that waits will bring, has been there all the time: now is when the most of it can be told.
+ */
+static void trust_what_is_there(struct mt_stacks *s, uint32_t index, struct mirror *mirror)
+{
+	struct mt_reference *reference = mt_segments_reference(s->segments, index);
+
+	for (uint32_t i = 0; reference && i < MT_DICTIONARY; i++)
+		if (mirror->known[i].digest && is_there(reference, mirror, i))
+			mirror->known[i].sure = mirror->applied;
+}
+
+/* Before a record is applied: what its number says about those before it. */
+static void note_number(struct mt_stacks *s, uint32_t index, struct mirror *mirror,
+			const struct waiting *w, bool key)
+{
+	bool gap = mirror->begun && mirror->generation == w->generation &&
+		   w->seq != mirror->applied + 1;
+
 	if (!mirror->begun || mirror->generation != w->generation) {
 		memset(mirror->known, 0, sizeof(mirror->known));
 		memset(mirror->past, 0, sizeof(mirror->past));
-		mirror->has_missing = false;
-	} else if (w->seq != mirror->applied + 1 || key) {
-		/* A key frame follows a reference that was void: left in the middle of its
-		 * move, which may not have come as far as the dictionary. */
-		s->counts.gaps += w->seq != mirror->applied + 1;
-		mirror->has_missing = true;
-		mirror->missing = w->seq - 1;
+		mirror->has_missing = key = false;
 	}
 	mirror->begun = true;
 	mirror->generation = w->generation;
 	mirror->applied = w->seq;
+	s->counts.gaps += gap;
+	/* A key frame follows a reference that was void: perhaps left in the middle of its move,
+	 * which may not have come as far as the dictionary. */
+	if (gap || key) {
+		mirror->has_missing = true;
+		mirror->missing = w->seq - 1;
+		trust_what_is_there(s, index, mirror);
+	}
 }
 
 /* What the entry was is over with this record; node: MT_STOP_LOST if it came to nothing. */
@@ -449,7 +479,7 @@ static int apply(struct mt_stacks *s, uint32_t index, struct slot *slot, struct 
 	uint32_t node;
 	int r;
 
-	note_number(s, slot->mirror, w, head->kind == MT_STACK_KEY);
+	note_number(s, index, slot->mirror, w, head->kind == MT_STACK_KEY);
 	r = decode(s, slot->mirror->decoder, space, w, &node);
 	if (r < 0)
 		return r;
@@ -462,7 +492,7 @@ static int apply(struct mt_stacks *s, uint32_t index, struct slot *slot, struct 
 /* Nothing that may have been lost can have changed what was known at number since. */
 static bool nothing_missing(const struct mirror *mirror, uint32_t since)
 {
-	return !mirror->has_missing || mirror->applied - since <= mirror->applied - mirror->missing;
+	return !mirror->has_missing || mirror->applied - since < mirror->applied - mirror->missing;
 }
 
 static uint32_t look_up_past(const struct mirror *mirror, uint16_t name, uint32_t seq)
@@ -477,20 +507,10 @@ static uint32_t look_up_past(const struct mirror *mirror, uint16_t name, uint32_
 	return MT_STOP_LOST;
 }
 
-/* Whether the slot's dictionary has, as far as anybody knows, had the entry all the time. */
-static bool still_there(struct mt_stacks *s, uint32_t index, const struct mirror *mirror,
-			uint16_t name)
-{
-	struct mt_reference *reference = mt_segments_reference(s->segments, index);
-
-	return reference && !mirror->waiting_for[name] &&
-	       __atomic_load_n(dictionary_entry(reference, name), __ATOMIC_ACQUIRE) ==
-		       mirror->known[name].digest;
-}
-
 static uint32_t look_up(struct mt_stacks *s, uint32_t index, struct mirror *mirror, uint16_t name,
 			uint32_t seq)
 {
+	struct mt_reference *reference = mt_segments_reference(s->segments, index);
 	struct entry *entry = &mirror->known[name];
 	/* The last records of the event's time are not here. */
 	bool ahead = !mirror->begun || (int32_t)(seq - mirror->applied) > 0;
@@ -504,7 +524,7 @@ static uint32_t look_up(struct mt_stacks *s, uint32_t index, struct mirror *mirr
 			return node;
 	}
 	if (entry->digest && (ahead || !nothing_missing(mirror, entry->sure))) {
-		if (still_there(s, index, mirror, name))
+		if (reference && is_there(reference, mirror, name))
 			entry->sure = mirror->applied;
 		else
 			entry->digest = 0;

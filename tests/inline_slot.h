@@ -21,7 +21,7 @@
 static const struct mt_compare plain_compare = { mt_groups_differ, mt_words_of_group_differ };
 
 struct inline_slot {
-	char *memory;
+	char *memory; /* to be freed */
 	struct mt_reference *reference;
 	__u64 *dictionary;
 	__u64 *words;
@@ -30,20 +30,29 @@ struct inline_slot {
 	const struct mt_compare *compare;
 };
 
-static inline void slot_init(struct inline_slot *slot, uint64_t budget_bytes)
+/* In memory that has room for a reference, and is the caller's. */
+static inline void slot_init_at(struct inline_slot *slot, void *at, uint64_t budget_bytes)
 {
-	slot->memory = calloc(1, MT_WORDS_OFFSET + budget_bytes);
+	slot->memory = NULL;
 	slot->scratch = malloc(mt_scratch_bytes(budget_bytes));
-	ck_assert_ptr_nonnull(slot->memory);
 	ck_assert_ptr_nonnull(slot->scratch);
 	/* Nothing may depend on what an earlier capture left there. */
 	memset(slot->scratch, 0x5a, mt_scratch_bytes(budget_bytes));
-	slot->reference = (struct mt_reference *)slot->memory;
-	slot->dictionary = (__u64 *)(slot->memory + MT_DICTIONARY_OFFSET);
-	slot->words = (__u64 *)(slot->memory + MT_WORDS_OFFSET);
+	slot->reference = at;
+	slot->dictionary = (__u64 *)((char *)at + MT_DICTIONARY_OFFSET);
+	slot->words = (__u64 *)((char *)at + MT_WORDS_OFFSET);
 	slot->budget_bytes = budget_bytes;
 	slot->compare = &plain_compare;
 	mt_claim_reference(slot->reference, slot->dictionary);
+}
+
+static inline void slot_init(struct inline_slot *slot, uint64_t budget_bytes)
+{
+	char *memory = calloc(1, MT_WORDS_OFFSET + budget_bytes);
+
+	ck_assert_ptr_nonnull(memory);
+	slot_init_at(slot, memory, budget_bytes);
+	slot->memory = memory;
 }
 
 static inline void slot_done(struct inline_slot *slot)

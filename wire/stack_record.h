@@ -89,7 +89,8 @@ static inline __attribute__((always_inline)) __u64 mt_stack_mix(__u64 h, __u64 w
 static inline __attribute__((always_inline)) __u32
 mt_stack_check(const struct mt_stack_record *record, __u64 mask1)
 {
-	const __u64 *w = (const __u64 *)record;
+	typedef __u64 __attribute__((may_alias)) word;
+	const word *w = (const word *)record;
 	__u64 h = mt_stack_mix(0, w[0]);
 
 	h = mt_stack_mix(h, w[1]);

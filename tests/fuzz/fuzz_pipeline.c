@@ -18,9 +18,11 @@
 #include "collector/pipeline.h"
 #include "collector/segments.h"
 #include "tests/fuzz/fuzz.h"
-#include "wire/stack_record.h"
+#include "wire/stack_encode.h"
 
 #define RING_BYTES 4096
+#define BUDGET 4096
+#define STACK_WORDS 128
 #define SLOTS 16u
 #define OPERATIONS_MAX 2000
 /* Above the numbers that processes can have. */
@@ -56,7 +58,8 @@ struct run {
 	struct mt_pipeline *pipeline;
 	uint64_t time_ns;
 	uint64_t notes;
-	uint16_t id; /* of the next record */
+	uint16_t id;	/* of the next record in pieces */
+	uint32_t alone; /* number of the next raw window */
 };
 
 static void must(int good)
@@ -171,24 +174,151 @@ static void put_module(struct run *run, struct input *in, uint32_t slot)
 	put_record(run, slot, MT_RECORD_MODULE, &record, sizeof(record));
 }
 
+/* As one blob; what is in it may say something else than its length. */
+static void put_blob(struct run *run, uint32_t slot, uint8_t kind, const void *record, size_t len)
+{
+	struct mt_thread *thread = mt_segments_thread(run->segments, slot);
+	char *cells = (char *)mt_segments_cells(run->segments, slot);
+	uint64_t head = MT_CELL_HEAD(MT_CELL_BLOB, kind, 0, len);
+	uint64_t bytes = mt_blob_cells((uint32_t)len) * sizeof(struct mt_cell);
+
+	if (thread->head - thread->tail > RING_BYTES - bytes)
+		must(mt_pipeline_pass(run->pipeline) >= 0);
+	for (size_t i = 0; i < sizeof(head); i++)
+		cells[(thread->head + i) % RING_BYTES] = ((const char *)&head)[i];
+	for (size_t i = 0; i < len; i++)
+		cells[(thread->head + sizeof(head) + i) % RING_BYTES] = ((const char *)record)[i];
+	thread->head += bytes;
+}
+
+/* How a stack record comes: the bits of a byte of input. */
+#define BY_BLOB 1    /* not in pieces */
+#define TWICE 2	     /* again */
+#define SPOILT 4     /* with a byte of it changed */
+#define WITH_EVENT 8 /* its event behind it */
+#define RAW 16	     /* the window as it is */
+#define NEW_OWNER 32 /* the slot is claimed before */
+#define CAPTURED 64  /* a capture's, not made up */
+#define SEALED 128   /* made up, with a check that fits */
+
+static void spoil(struct input *in, char *record, size_t len)
+{
+	size_t at = take_number(in) % len;
+
+	record[at] ^= (char)take_byte(in);
+}
+
+static void send_stack(struct run *run, struct input *in, uint32_t slot, uint8_t how, char *record,
+		       size_t len)
+{
+	if (how & SPOILT)
+		spoil(in, record, len);
+	for (int i = 0; i < (how & TWICE ? 2 : 1); i++) {
+		if (how & BY_BLOB)
+			put_blob(run, slot, MT_RECORD_STACK, record, len);
+		else
+			put_record(run, slot, MT_RECORD_STACK, record, len);
+	}
+}
+
+/* The raw record of a window, with the head of its other one; returns its length. */
+static size_t make_raw(const struct mt_stack_record *other, uint32_t number, uint64_t start,
+		       uint64_t end, char *record)
+{
+	size_t head_bytes = mt_stack_head_bytes(BUDGET), bytes = end - start;
+	struct mt_stack_record head = *other;
+	uint64_t sum = 0, digest;
+
+	head.kind = MT_STACK_RAW;
+	head.len_words = (__u16)((head_bytes + bytes) / 8 + 1);
+	head.seq = number;
+	head.mask[0] = head.digest = head.ref_digest = 0;
+	head.check = mt_stack_check(&head, 0);
+	for (size_t at = 0; at < bytes; at += MT_GROUP_BYTES) {
+		__u64 block[MT_GROUP_WORDS] = { 0 };
+		size_t left = bytes - at < MT_GROUP_BYTES ? bytes - at : MT_GROUP_BYTES;
+
+		memcpy(block, (char *)start + at, left);
+		sum += mt_digest_part(mt_group_hash(block), at / MT_GROUP_BYTES);
+	}
+	digest = mt_digest_finish(start, end, 0, sum);
+	memcpy(record, &head, head_bytes);
+	memcpy(record + head_bytes, (char *)start, bytes);
+	memcpy(record + head_bytes + bytes, &digest, sizeof(digest));
+	return head_bytes + bytes + sizeof(digest);
+}
+
+/* A record as it comes, of a small window that has some words of the input. */
+static void put_capture(struct run *run, struct input *in, uint32_t slot, uint8_t how)
+{
+	static const struct mt_compare compare = { mt_groups_differ, mt_words_of_group_differ };
+	static __u64 stack[STACK_WORDS] __attribute__((aligned(MT_GROUP_BYTES)));
+	static char record[8 * STACK_WORDS + 256], scratch[16384] __attribute__((aligned(8)));
+	struct mt_reference *reference = mt_segments_reference(run->segments, slot);
+	__u64 *dictionary = (__u64 *)((char *)reference + MT_DICTIONARY_OFFSET);
+	__u64 *words = (__u64 *)((char *)reference + MT_WORDS_OFFSET);
+	struct mt_scratch *s = (struct mt_scratch *)scratch;
+	uint64_t start, end = (uint64_t)(stack + STACK_WORDS);
+	const __u64 all[2] = { ~0ULL, ~0ULL };
+	__u64 *word;
+	uint16_t name;
+	uint32_t seq;
+	size_t len;
+
+	must(mt_scratch_bytes(BUDGET) <= sizeof(scratch));
+	start = (uint64_t)(stack + take_byte(in) % (STACK_WORDS - 1));
+	word = stack + take_byte(in) % STACK_WORDS;
+	*word = take_number(in);
+	if (how & NEW_OWNER)
+		mt_claim_reference(reference, dictionary);
+	len = mt_encode_window(reference, dictionary, words, s, slot, reference->seq, start, end, 0,
+			       0, all, BUDGET, &compare, run->time_ns);
+	memcpy(record, &s->record, len);
+	if (how & RAW) {
+		uint32_t number = run->alone++;
+
+		len = make_raw(&s->record, number, start, end, record);
+		name = MT_STACK_ALONE | (number & (MT_STACK_ALONE - 1));
+		seq = 0;
+	} else {
+		mt_commit_window(reference, dictionary, words, s, BUDGET);
+		name = (uint16_t)reference->entry;
+		seq = (uint32_t)(reference->seq / 2);
+	}
+	send_stack(run, in, slot, how, record, len);
+	if (how & WITH_EVENT)
+		put_cell(run, slot, MT_CELL_HEAD(MT_CELL_ALLOC, 1, name, seq), 64, 8);
+}
+
 static void put_stack(struct run *run, struct input *in, uint32_t slot)
 {
 	struct {
 		struct mt_stack_record head;
 		uint64_t words[64];
 	} record = { 0 };
-	size_t n = take_byte(in) % 64;
+	uint8_t how = take_byte(in);
+	size_t n;
 
-	record.head.len = (uint32_t)(sizeof(record.head) + 8 * n);
+	if (how & CAPTURED) {
+		put_capture(run, in, slot, how);
+		return;
+	}
+	n = take_byte(in) % 64;
+	record.head.len_words = (__u16)(sizeof(record.head) / 8 + n);
+	record.head.slot = (__u16)slot;
 	record.head.kind = take_byte(in);
+	record.head.entry = (__u16)take_number(in);
 	record.head.seq = (uint32_t)take_number(in);
+	record.head.generation = (__u16)take_number(in);
 	record.head.start = 0x7ffe0000 + 8 * take_number(in);
-	record.head.end = record.head.start + 8 * n;
+	record.head.window_words = (__u16)take_number(in);
 	record.head.digest = take_number(in);
-	record.head.ref_digest = take_number(in);
+	record.head.ref_digest = (uint32_t)take_number(in);
 	record.head.mask[0] = take_number(in);
 	take(in, record.words, 8 * n);
-	put_record(run, slot, MT_RECORD_STACK, &record, record.head.len);
+	if (how & SEALED)
+		record.head.check = mt_stack_check(&record.head, 0);
+	send_stack(run, in, slot, how, (char *)&record, sizeof(record.head) + 8 * n);
 }
 
 static void arrive(struct run *run, struct input *in)
@@ -273,7 +403,7 @@ static void note(void *ctx, const char *text)
 
 static void open_run(struct run *run, struct mt_writer *writer)
 {
-	struct mt_segments_config segments = { .budget_bytes = 4096,
+	struct mt_segments_config segments = { .budget_bytes = BUDGET,
 					       .ring_bytes = RING_BYTES,
 					       .control_fd = -1,
 					       .bpf_references_fd = -1 };
@@ -354,6 +484,8 @@ static void run_random(uint64_t seed)
 	LLVMFuzzerTestOneInput(bytes, len);
 }
 
+#define STORY_LINES 23
+
 /* A process that does all it should; with an operation left out, repeated or changed. */
 static void run_story(size_t leave_out, size_t repeat, int change)
 {
@@ -362,7 +494,10 @@ static void run_story(size_t leave_out, size_t repeat, int change)
 		{ THREAD * SLOTS, 1, 2, 1, 1 },
 		{ PROCESS * SLOTS, 1, MT_PROCESS_START, 0 },
 		{ MODULE * SLOTS, 1, 0, 16, 16, 0, 0 },
-		{ STACK * SLOTS, 8, MT_STACK_RAW, 1, 0, 5, 0, 0 },
+		{ STACK * SLOTS, CAPTURED | WITH_EVENT | BY_BLOB, 9, 99, 1 },
+		{ STACK * SLOTS, CAPTURED | WITH_EVENT, 8, 70, 2 },
+		{ STACK * SLOTS, CAPTURED | WITH_EVENT | RAW | BY_BLOB, 7, 3, 4 },
+		{ STACK * SLOTS, SEALED, 0, MT_STACK_KEY, 64, 9, 1, 0, 5, 8, 0, 0 },
 		{ ALLOC * SLOTS, 1, 5, 1, 100, 8 },
 		{ PASS * SLOTS },
 		{ REALLOC_BEGIN * SLOTS, 3, 0, 0, 100, 0 },
@@ -379,12 +514,12 @@ static void run_story(size_t leave_out, size_t repeat, int change)
 		{ COUNTERS * SLOTS, 1 },
 		{ PASS * SLOTS },
 	};
-	static const size_t lens[] = {
-		9, 5, 4, 7, 8, 6, 1, 6, 6, 5, 4, 6, 1, 5, 6, 2, 9, 1, 11, 1
-	};
+	static const size_t lens[] = { 9, 5, 4, 7, 5, 5, 5, 12, 6, 1,  6, 6,
+				       5, 4, 6, 1, 5, 6, 2, 9,	1, 11, 1 };
 	uint8_t bytes[512];
 	size_t len = 0;
 
+	_Static_assert(sizeof(lens) / sizeof(lens[0]) == STORY_LINES, "a line without a length");
 	for (size_t i = 0; i < sizeof(lens) / sizeof(lens[0]); i++) {
 		for (int n = i == leave_out ? 0 : i == repeat ? 3 : 1; n > 0; n--) {
 			memcpy(bytes + len, story[i], lens[i]);
@@ -399,10 +534,10 @@ static void run_story(size_t leave_out, size_t repeat, int change)
 
 void fuzz_corpus(void)
 {
-	for (size_t i = 0; i <= 20; i++) {
-		run_story(i, 20, 0);
-		for (int change = 0; change < 12; change++)
-			run_story(20, i, change);
+	for (size_t i = 0; i <= STORY_LINES; i++) {
+		run_story(i, STORY_LINES, 0);
+		for (int change = 0; change < 24; change++)
+			run_story(STORY_LINES, i, change);
 	}
 	for (uint64_t seed = 0; seed < 1000; seed++)
 		run_random(seed);

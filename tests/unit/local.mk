@@ -21,7 +21,7 @@ unit_tests += %D%/test_assemble %D%/test_merge %D%/test_size
 %C%_test_size_LDADD       = $(CHECK_LIBS)
 
 ## The collector's stages, but for the codec and the unwinder.
-unit_tests += %D%/test_batch %D%/test_encode %D%/test_place %D%/test_processes	\
+unit_tests += %D%/test_batch %D%/test_encode %D%/test_faults %D%/test_place %D%/test_processes	\
 	%D%/test_session %D%/test_stacks %D%/test_watch
 collector_test_libs = tests/libsample.a $(collector_libs) $(CHECK_LIBS)
 %C%_test_batch_SOURCES     = %D%/test_batch.c
@@ -30,6 +30,9 @@ collector_test_libs = tests/libsample.a $(collector_libs) $(CHECK_LIBS)
 %C%_test_encode_SOURCES    = %D%/test_encode.c
 %C%_test_encode_CFLAGS     = $(unit_cflags)
 %C%_test_encode_LDADD      = $(collector_test_libs)
+%C%_test_faults_SOURCES    = %D%/test_faults.c
+%C%_test_faults_CFLAGS     = $(unit_cflags)
+%C%_test_faults_LDADD      = $(collector_test_libs)
 %C%_test_place_SOURCES     = %D%/test_place.c
 %C%_test_place_CFLAGS      = $(unit_cflags)
 %C%_test_place_LDADD       = $(collector_test_libs)

@@ -17,6 +17,7 @@ static struct mt_cell seen[100000];
 static uint32_t seen_slot[100000];
 static size_t n_seen;
 static int fail_at = -1;
+static char blob[8192]; /* the record of the last one handed on */
 
 static void setup(void)
 {
@@ -47,6 +48,8 @@ static int on_cell(void *ctx, uint32_t slot, const struct mt_cell *cell)
 {
 	if ((int)n_seen == fail_at)
 		return -EIO;
+	if (MT_CELL_TYPE(cell->head) == MT_CELL_BLOB && MT_CELL_WORD(cell->head) < sizeof(blob))
+		mt_merge_copy_blob(merge, blob);
 	seen_slot[n_seen] = slot;
 	seen[n_seen++] = *cell;
 	return 0;
@@ -140,6 +143,97 @@ START_TEST(pieces_at_once_modules_in_time)
 	ck_assert_uint_eq(seen_slot[3], 1);
 	ck_assert_uint_eq(seen[4].w[0], 41);
 	ck_assert_uint_eq(seen[5].w[0], 50);
+}
+END_TEST
+
+/* A blob of that many bytes, each of them other than its neighbours'; says what it may. */
+static void put_blob(uint32_t slot, uint32_t bytes, uint32_t said)
+{
+	struct mt_thread *thread = mt_segments_thread(segments, slot);
+	char *cells = (char *)mt_segments_cells(segments, slot);
+	uint64_t head = MT_CELL_HEAD(MT_CELL_BLOB, MT_RECORD_STACK, 0, said);
+
+	memcpy(cells + thread->head % 4096, &head, sizeof(head));
+	for (uint32_t i = 0; i < bytes; i++)
+		cells[(thread->head + sizeof(head) + i) % 4096] = (char)(i * 7 + bytes);
+	thread->head += mt_blob_cells(bytes) * sizeof(struct mt_cell);
+}
+
+/* Of every length, at every place in the ring, its end too. */
+START_TEST(blobs)
+{
+	uint64_t t = 1;
+
+	for (uint32_t bytes = 8; bytes <= 4096 - 64; bytes += 8 * (1 + bytes / 256)) {
+		uint32_t cells = mt_blob_cells(bytes);
+		size_t before = n_seen;
+
+		ck_assert_uint_ge(cells * 32, bytes + 8);
+		ck_assert_uint_lt(cells * 32, bytes + 8 + 32);
+		put_blob(3, bytes, bytes);
+		put_free(3, t);
+		put_free(4, t + 1);
+		memset(blob, 0, sizeof(blob));
+		ck_assert_int_eq(pass(t + 2, 1000), cells + 2);
+		ck_assert_uint_eq(n_seen, before + 3);
+		ck_assert_uint_eq(MT_CELL_WORD(seen[before].head), bytes);
+		for (uint32_t i = 0; i < bytes; i++)
+			ck_assert_int_eq(blob[i], (char)(i * 7 + bytes));
+		ck_assert_uint_eq(seen[before + 1].w[0], t);
+		ck_assert_uint_eq(seen[before + 2].w[0], t + 1);
+		ck_assert_uint_eq(mt_segments_thread(segments, 3)->tail,
+				  mt_segments_thread(segments, 3)->head);
+		t += 2;
+	}
+	ck_assert_uint_eq(mt_merge_damaged(merge), 0);
+}
+END_TEST
+
+/* Whatever time seems to be in it, it is handed on before what is behind it, and at once. */
+START_TEST(blobs_do_not_wait)
+{
+	put_free(0, 10);
+	put_blob(0, 400, 400);
+	put_free(0, 30);
+	put_free(1, 5);
+	put_free(1, 20);
+	ck_assert_int_eq(pass(25, 1000), 3 + mt_blob_cells(400));
+	ck_assert_uint_eq(seen[0].w[0], 5);
+	ck_assert_uint_eq(seen[1].w[0], 10);
+	ck_assert_uint_eq(MT_CELL_TYPE(seen[2].head), MT_CELL_BLOB);
+	ck_assert_uint_eq(seen[3].w[0], 20);
+	ck_assert(mt_merge_pending(merge));
+}
+END_TEST
+
+/* A blob that ends behind the head: the ring is given up, to its head, whatever is there. */
+START_TEST(blobs_that_are_too_long)
+{
+	static const uint32_t said[] = { 33, 64, 4096, MT_RECORD_MAX_BYTES, UINT32_MAX - 100 };
+
+	for (uint32_t i = 0; i < 5; i++) {
+		put_free(i, i + 1);
+		put_blob(i, 24, said[i]);
+		if (i > 2)
+			put_free(i, 3);
+	}
+	put_free(5, 7);
+	ck_assert_int_eq(pass(1000, 1000), 6);
+	ck_assert_uint_eq(mt_merge_damaged(merge), 5);
+	for (uint32_t i = 0; i < 6; i++)
+		ck_assert_uint_eq(mt_segments_thread(segments, i)->tail,
+				  mt_segments_thread(segments, i)->head);
+	/* As the first of a ring; and counted once. */
+	put_blob(2, 24, 4096);
+	put_free(3, 8);
+	ck_assert_int_eq(pass(1000, 1000), 1);
+	ck_assert_uint_eq(mt_merge_damaged(merge), 5);
+	ck_assert_uint_eq(mt_segments_thread(segments, 2)->tail,
+			  mt_segments_thread(segments, 2)->head);
+	/* A length whose cells can not be counted is one cell, for whoever looks at it. */
+	put_blob(6, 24, UINT32_MAX);
+	ck_assert_int_eq(pass(1000, 1000), 1);
+	ck_assert_uint_eq(MT_CELL_WORD(seen[n_seen - 1].head), UINT32_MAX);
 }
 END_TEST
 
@@ -319,6 +413,9 @@ int main(void)
 	tcase_add_test(tcase, bounded_pass);
 	tcase_add_test(tcase, wraps);
 	tcase_add_test(tcase, pieces_at_once_modules_in_time);
+	tcase_add_test(tcase, blobs);
+	tcase_add_test(tcase, blobs_do_not_wait);
+	tcase_add_test(tcase, blobs_that_are_too_long);
 	tcase_add_test(tcase, clock_offset);
 	tcase_add_test(tcase, hostile_heads);
 	tcase_add_test(tcase, recovers);
