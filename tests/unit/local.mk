@@ -46,7 +46,8 @@ collector_test_libs = tests/libsample.a $(collector_libs) $(CHECK_LIBS)
 %C%_test_watch_CFLAGS      = $(unit_cflags)
 %C%_test_watch_LDADD       = $(collector_test_libs)
 
-unit_tests += %D%/test_artifact %D%/test_columns %D%/test_infos %D%/test_unpack %D%/test_writer
+unit_tests += %D%/test_artifact %D%/test_columns %D%/test_infos %D%/test_kept_stacks	\
+	%D%/test_unpack %D%/test_writer
 %C%_test_artifact_SOURCES = %D%/test_artifact.c
 %C%_test_artifact_CFLAGS  = $(unit_cflags) $(XXHASH_CFLAGS) $(MSGPACK_CFLAGS)
 %C%_test_artifact_LDADD   = $(sample_libs) $(CHECK_LIBS)
@@ -59,6 +60,9 @@ unit_tests += %D%/test_artifact %D%/test_columns %D%/test_infos %D%/test_unpack 
 %C%_test_unpack_SOURCES   = %D%/test_unpack.c
 %C%_test_unpack_CFLAGS    = $(unit_cflags) $(MSGPACK_CFLAGS)
 %C%_test_unpack_LDADD     = artifact/libartifact.a $(MSGPACK_LIBS) $(CHECK_LIBS)
+%C%_test_kept_stacks_SOURCES = %D%/test_kept_stacks.c
+%C%_test_kept_stacks_CFLAGS  = $(unit_cflags) $(XXHASH_CFLAGS) $(MSGPACK_CFLAGS)
+%C%_test_kept_stacks_LDADD   = $(sample_libs) $(CHECK_LIBS)
 %C%_test_writer_SOURCES   = %D%/test_writer.c
 %C%_test_writer_CFLAGS    = $(unit_cflags)
 %C%_test_writer_LDADD     = $(sample_libs) $(CHECK_LIBS)
