@@ -103,7 +103,7 @@ unit_tests += %D%/test_block_table %D%/test_demangle %D%/test_json_writer %D%/te
 %C%_test_replay_LDADD        = report/libreport.a $(CHECK_LIBS)
 
 ## The unwinder.
-unwind_test_libs = collector/libcollector.a $(LIBELF_LIBS) $(ZSTD_LIBS) $(CHECK_LIBS)
+unwind_test_libs = collector/libunwinder.a $(unwinder_libs) $(CHECK_LIBS)
 cfi_bytes = tests/cfi_bytes.c tests/cfi_bytes.h
 
 unit_tests += %D%/test_call_tree %D%/test_cfi %D%/test_expression %D%/test_image	\
@@ -156,5 +156,4 @@ unit_tests += tests/oracle/cfi_oracle
 tests_oracle_cfi_oracle_SOURCES = tests/oracle/cfi_oracle.c
 tests_oracle_cfi_oracle_CFLAGS  = $(MT_WARN_CFLAGS) $(MT_SAN_CFLAGS) $(LIBDW_CFLAGS)	\
 	$(LIBELF_CFLAGS)
-tests_oracle_cfi_oracle_LDADD   = collector/libcollector.a $(LIBDW_LIBS) $(LIBELF_LIBS)	\
-	$(ZSTD_LIBS)
+tests_oracle_cfi_oracle_LDADD   = collector/libunwinder.a $(LIBDW_LIBS) $(unwinder_libs)
