@@ -58,6 +58,8 @@ unwinder_libs = $(LIBELF_LIBS) $(ZSTD_LIBS)
 	%D%/faults.h		\
 	%D%/forward.c		\
 	%D%/forward.h		\
+	%D%/keep.c		\
+	%D%/keep.h		\
 	%D%/launch.c		\
 	%D%/launch.h		\
 	%D%/merge.c		\

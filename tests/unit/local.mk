@@ -21,7 +21,7 @@ unit_tests += %D%/test_assemble %D%/test_merge %D%/test_size
 %C%_test_size_LDADD       = $(CHECK_LIBS)
 
 ## The collector's stages, but for the codec and the unwinder.
-unit_tests += %D%/test_batch %D%/test_encode %D%/test_place %D%/test_processes	\
+unit_tests += %D%/test_batch %D%/test_encode %D%/test_keep %D%/test_place %D%/test_processes	\
 	%D%/test_session %D%/test_stacks %D%/test_watch
 collector_test_libs = tests/libsample.a $(collector_libs) $(CHECK_LIBS)
 %C%_test_batch_SOURCES     = %D%/test_batch.c
@@ -30,6 +30,9 @@ collector_test_libs = tests/libsample.a $(collector_libs) $(CHECK_LIBS)
 %C%_test_encode_SOURCES    = %D%/test_encode.c
 %C%_test_encode_CFLAGS     = $(unit_cflags)
 %C%_test_encode_LDADD      = $(collector_test_libs)
+%C%_test_keep_SOURCES      = %D%/test_keep.c
+%C%_test_keep_CFLAGS       = $(unit_cflags)
+%C%_test_keep_LDADD        = $(collector_test_libs)
 %C%_test_place_SOURCES     = %D%/test_place.c
 %C%_test_place_CFLAGS      = $(unit_cflags)
 %C%_test_place_LDADD       = $(collector_test_libs)
@@ -57,12 +60,12 @@ unit_tests += %D%/test_artifact %D%/test_columns %D%/test_infos %D%/test_kept_st
 %C%_test_infos_SOURCES    = %D%/test_infos.c
 %C%_test_infos_CFLAGS     = $(unit_cflags)
 %C%_test_infos_LDADD      = artifact/libartifact.a $(CHECK_LIBS)
-%C%_test_unpack_SOURCES   = %D%/test_unpack.c
-%C%_test_unpack_CFLAGS    = $(unit_cflags) $(MSGPACK_CFLAGS)
-%C%_test_unpack_LDADD     = artifact/libartifact.a $(MSGPACK_LIBS) $(CHECK_LIBS)
 %C%_test_kept_stacks_SOURCES = %D%/test_kept_stacks.c
 %C%_test_kept_stacks_CFLAGS  = $(unit_cflags) $(XXHASH_CFLAGS) $(MSGPACK_CFLAGS)
 %C%_test_kept_stacks_LDADD   = $(sample_libs) $(CHECK_LIBS)
+%C%_test_unpack_SOURCES   = %D%/test_unpack.c
+%C%_test_unpack_CFLAGS    = $(unit_cflags) $(MSGPACK_CFLAGS)
+%C%_test_unpack_LDADD     = artifact/libartifact.a $(MSGPACK_LIBS) $(CHECK_LIBS)
 %C%_test_writer_SOURCES   = %D%/test_writer.c
 %C%_test_writer_CFLAGS    = $(unit_cflags)
 %C%_test_writer_LDADD     = $(sample_libs) $(CHECK_LIBS)
