@@ -16,6 +16,7 @@
  *            why a chain ended.
  *   process  an image: exec makes a new one; ids from 1 (0: none)
  *   thread   ids from 1
+ *   mappings what code lay where in a process for a time; ids from 0
  *   event    what a thread did, in the order that is right for each address of a process
  */
 #include <stddef.h>
@@ -117,6 +118,45 @@ struct mt_not_tracked {
 	uint32_t tgid;
 	const char *what;   /* command or module */
 	const char *reason; /* in words */
+};
+
+/* The mapping's module was found: its unwind information was used. */
+#define MT_MAPPING_FOUND 1
+
+struct mt_mapping {
+	uint64_t start, end; /* run-time addresses */
+	uint64_t bias;	     /* run-time address - ELF virtual address */
+	uint32_t module;
+	uint32_t flags; /* MT_MAPPING_FOUND */
+};
+
+/* What kept stacks were unwound with. */
+struct mt_mappings {
+	uint32_t id;			   /* the next; or the last one again: goes on with it */
+	uint32_t len;			   /* MT_MAPPINGS_LEN at most */
+	const struct mt_mapping *mappings; /* by address, no two overlap */
+};
+
+#define MT_MAPPINGS_LEN 4096
+
+/* The window ends where the stack does, and not because the budget did. */
+#define MT_KEPT_BOTTOM 1
+
+/* Its digest is that of a raw window: of blocks, and not of groups. */
+#define MT_KEPT_RAW 2
+
+/* A copied window, with what was made of it: only in runs that keep stacks. */
+struct mt_kept_stack {
+	uint32_t thread;
+	uint32_t node;	   /* the chain that it was unwound to */
+	uint32_t mappings; /* by these */
+	uint32_t flags;	   /* MT_KEPT_* */
+	uint64_t start;	   /* addresses in the process: mt_window_valid(), wire/stack_delta.h */
+	uint64_t end;
+	uint64_t digest; /* wire/digest.h */
+	uint32_t epoch;	 /* goes into the digest */
+	uint32_t spare;
+	const uint64_t *words; /* those of [start, end) */
 };
 
 struct mt_footer {

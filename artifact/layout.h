@@ -25,6 +25,8 @@
 #define MT_KIND_NODES "nodes"
 #define MT_KIND_INFOS "infos"
 #define MT_KIND_EVENTS "events"
+#define MT_KIND_MAPPINGS "mappings"
+#define MT_KIND_KEPT_STACK "kept-stack"
 #define MT_KIND_FOOTER "footer"
 
 /* Rows in a block at most. */

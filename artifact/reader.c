@@ -10,7 +10,8 @@
  *   - An id is only passed on when all that it names was passed on before.
  *   - A block of events is decoded and checked as a whole before its first is delivered.
  *   - What a file can make a reader's user keep is bounded by defined_bytes, what it makes
- *     the reader keep by MT_INFOS_MAX and MT_BLOCK_ROWS.
+ *     the reader keep by MT_INFOS_MAX and MT_BLOCK_ROWS.  Kept stacks are not counted: who
+ *     looks at them keeps none, and each has its bytes in the file's frames.
  */
 #include "artifact/reader.h"
 
@@ -27,6 +28,7 @@
 #include "artifact/infos.h"
 #include "artifact/unpack.h"
 #include "base/cleanup.h"
+#include "wire/stack_delta.h"
 
 /* What the function of a step returns, besides negative errno. */
 enum {
@@ -48,7 +50,8 @@ struct reader {
 	struct mt_reader_result *result;
 	struct mt_frames frames;
 
-	uint32_t next_module, next_node, next_process, next_thread;
+	uint32_t next_module, next_node, next_process, next_thread, next_mappings;
+	uint64_t mapped_end; /* of the last mappings: they may go on there */
 	uint64_t events;
 	uint64_t rows; /* of all blocks */
 	uint64_t defined_bytes;
@@ -56,7 +59,7 @@ struct reader {
 
 	struct mt_info *infos;
 	uint32_t n_infos, infos_cap;
-	uint64_t *values[MAX_COLUMNS]; /* MT_BLOCK_ROWS each */
+	uint64_t *values[MAX_COLUMNS]; /* MT_BLOCK_ROWS each; or what else a record has */
 	const uint8_t *record;	       /* the one that is read */
 	XXH64_state_t *digest;	       /* of all records so far */
 };
@@ -230,6 +233,90 @@ static int read_not_tracked(struct reader *reader, struct mt_unpack *at)
 	if (r != GO)
 		return r;
 	return DELIVER(reader, not_tracked, &what);
+}
+
+static int read_mapping(struct mt_unpack *at, struct mt_mapping *ret)
+{
+	struct mt_unpack mapping = *at;
+	uint32_t n;
+
+	if (mt_unpack_skip(at) < 0)
+		return -EBADMSG;
+	mapping.end = at->pos;
+	if (mt_unpack_array(&mapping, &n) < 0 || n < 5 ||
+	    mt_unpack_uint(&mapping, &ret->start) < 0 || mt_unpack_uint(&mapping, &ret->end) < 0 ||
+	    mt_unpack_uint(&mapping, &ret->bias) < 0 || mt_unpack_u32(&mapping, &ret->module) < 0)
+		return -EBADMSG;
+	return mt_unpack_u32(&mapping, &ret->flags);
+}
+
+static int read_mappings(struct reader *reader, struct mt_unpack *at)
+{
+	struct mt_mapping *list = (struct mt_mapping *)reader->values[0];
+	struct mt_mappings mappings = { .mappings = list };
+	int r;
+
+	_Static_assert(MT_MAPPINGS_LEN * sizeof(*list) <= MT_BLOCK_ROWS * sizeof(uint64_t),
+		       "a record's mappings have room where a column has");
+	if (mt_unpack_u32(at, &mappings.id) < 0 || mt_unpack_array(at, &mappings.len) < 0)
+		return malformed(reader, MT_KIND_MAPPINGS);
+	if (mappings.len > MT_MAPPINGS_LEN)
+		return problem(reader, "%u mappings in a record", mappings.len);
+	if (mappings.id == reader->next_mappings && mappings.id != UINT32_MAX)
+		reader->mapped_end = 0;
+	else if (mappings.id + 1ULL != reader->next_mappings)
+		return problem(reader, "mappings %u out of sequence", mappings.id);
+	for (uint32_t i = 0; i < mappings.len; i++) {
+		if (read_mapping(at, &list[i]) < 0)
+			return malformed(reader, MT_KIND_MAPPINGS);
+		if (list[i].start < reader->mapped_end || list[i].start >= list[i].end)
+			return problem(reader, "mappings %u overlap", mappings.id);
+		if (list[i].module >= reader->next_module)
+			return problem(reader, "mappings %u name what is not there", mappings.id);
+		reader->mapped_end = list[i].end;
+	}
+	r = define(reader, sizeof(mappings) + mappings.len * sizeof(*list));
+	if (r != GO)
+		return r;
+	reader->next_mappings = mappings.id + 1;
+	return DELIVER(reader, mappings, &mappings);
+}
+
+static void take_words(uint64_t *words, const uint8_t *bytes, size_t len)
+{
+	for (size_t i = 0; i < len / 8; i++) {
+		words[i] = 0;
+		for (int n = 7; n >= 0; n--)
+			words[i] = words[i] << 8 | bytes[8 * i + (size_t)n];
+	}
+}
+
+static int read_kept_stack(struct reader *reader, struct mt_unpack *at)
+{
+	struct mt_kept_stack stack = { .words = reader->values[0] };
+	uint8_t *bytes;
+	size_t len;
+
+	_Static_assert(MT_BUDGET_MAX_BYTES <= MT_BLOCK_ROWS * sizeof(uint64_t),
+		       "a window has room where a column has");
+	if (mt_unpack_u32(at, &stack.thread) < 0 || mt_unpack_u32(at, &stack.node) < 0 ||
+	    mt_unpack_u32(at, &stack.mappings) < 0 || mt_unpack_u32(at, &stack.flags) < 0 ||
+	    mt_unpack_uint(at, &stack.start) < 0 || mt_unpack_uint(at, &stack.end) < 0 ||
+	    mt_unpack_u32(at, &stack.epoch) < 0 || mt_unpack_uint(at, &stack.digest) < 0 ||
+	    mt_unpack_bytes(at, &bytes, &len) < 0)
+		return malformed(reader, MT_KIND_KEPT_STACK);
+	if (!mt_window_valid(stack.start, stack.end, MT_BUDGET_MAX_BYTES) ||
+	    len != stack.end - stack.start)
+		return problem(reader, "a kept stack that is none");
+	if (!stack.thread || stack.thread >= reader->next_thread ||
+	    stack.node >= reader->next_node || stack.mappings >= reader->next_mappings)
+		return problem(reader, "a kept stack names what is not there");
+	/* What it names is whole: nothing can be added. */
+	reader->mapped_end = UINT64_MAX;
+	if (!reader->callbacks->kept_stack)
+		return GO;
+	take_words(reader->values[0], bytes, len);
+	return DELIVER(reader, kept_stack, &stack);
 }
 
 /* The columns that a kind of block must have, in the order of reader->values. */
@@ -448,6 +535,8 @@ static const struct {
 	{ MT_KIND_NODES, 4, read_nodes },
 	{ MT_KIND_INFOS, 4, read_infos },
 	{ MT_KIND_EVENTS, 4, read_events },
+	{ MT_KIND_MAPPINGS, 3, read_mappings },
+	{ MT_KIND_KEPT_STACK, 10, read_kept_stack },
 	{ MT_KIND_FOOTER, 7, read_footer },
 };
 /* clang-format on */

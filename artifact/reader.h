@@ -16,7 +16,7 @@
  *              *ret is written in any case.
  *   Threads:   none of its own.
  *   Bounds:    memory: a frame compressed, decompressed and its window, each limited
- *              (MT_READER_FRAME_BYTES), and about 10 MiB.  What a user can be made to
+ *              (MT_READER_FRAME_BYTES), and about 10 MiB, a kept stack's words among them.  What a user can be made to
  *              keep: MT_READER_DEFINED_BYTES.  Time: the bytes of the frames and the
  *              rows of blocks, which are limited by the bytes of the file.  Nothing is read
  *              after the first thing that is wrong; an fd that never ends and never is
@@ -25,7 +25,7 @@
 #include "artifact/format.h"
 
 #define MT_READER_FRAME_BYTES (64u * 1024 * 1024)
-/* All records but events, as the structs of format.h with their strings. */
+/* All records but events and kept stacks, as the structs of format.h with their strings. */
 #define MT_READER_DEFINED_BYTES (512u * 1024 * 1024)
 
 /* Each may be NULL.  Order: the file's. */
@@ -37,6 +37,8 @@ struct mt_reader_callbacks {
 	int (*process_end)(void *ctx, const struct mt_process_end *end);
 	int (*thread)(void *ctx, const struct mt_thread_info *thread);
 	int (*not_tracked)(void *ctx, const struct mt_not_tracked *what);
+	int (*mappings)(void *ctx, const struct mt_mappings *mappings);
+	int (*kept_stack)(void *ctx, const struct mt_kept_stack *stack);
 	int (*event)(void *ctx, const struct mt_event *event);
 	int (*footer)(void *ctx, const struct mt_footer *footer);
 };

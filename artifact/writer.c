@@ -2,16 +2,20 @@
 /*
  * writer.c - see writer.h for the contract
  *
- * What has come since the last frame is in two places: body, records that are packed, and
+ * What has come since the last frame is in three places: body, records that are packed, and
  * the open block, rows of the tables nodes, infos and events that are encoded but not
- * packed.  The rows come after the records that body has.
+ * packed, and kept, mappings and kept stacks, packed.  The rows come after the records that
+ * body has, and what is in kept after the rows: windows that lie side by side, as they
+ * resemble each other, are small when they are compressed.
  *
  * Invariants
  *   - Modules and threads are packed into body when they come, so they are before the
  *     open block's rows, which may name them.  Nodes and infos are packed before events.
  *   - A process's begin and end close the block first: their place among the events counts.
+ *   - A kept stack's node is in the open block or written: kept comes after that.
  *   - The open block and body together have MT_WRITER_FRAME_EVENTS events at most, and
- *     body is never much longer than FRAME_BYTES without being written.
+ *     body and kept are never much longer than FRAME_BYTES and KEPT_BYTES without being
+ *     written.
  *   - error is the first failure; after it nothing is written.
  */
 #include "artifact/writer.h"
@@ -33,11 +37,19 @@
 #include "artifact/reader.h"
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "wire/stack_delta.h"
 
 #define ZSTD_LEVEL 1
 /* A frame is written when body has this much.  One record may be longer, up to what a
  * reader takes in a frame. */
 #define FRAME_BYTES (1024 * 1024)
+#define KEPT_BYTES (4 * 1024 * 1024)
+
+/* Records that are packed. */
+struct packed {
+	uint8_t *bytes;
+	size_t len, cap;
+};
 
 /* The rows of a block, by column. */
 struct block {
@@ -57,11 +69,12 @@ struct mt_writer {
 	int error;
 	off_t start; /* of the artifact in the file; -1: it can not be truncated */
 	uint64_t bytes;
-	uint64_t next_module, next_node, next_process, next_thread;
+	uint64_t next_module, next_node, next_process, next_thread, next_mappings;
+	uint64_t mapped_end; /* of the last mappings: they go on there */
 
-	msgpack_packer packer; /* into body */
-	uint8_t *body;
-	size_t body_len, body_cap;
+	msgpack_packer packer; /* appends to into */
+	struct packed *into;   /* body, but while a record of kept is packed */
+	struct packed body, kept;
 	uint32_t frame_events;
 	struct block nodes, infos, events;
 	struct mt_infos table;
@@ -81,23 +94,24 @@ static int fail(struct mt_writer *writer, int r)
 }
 
 /* msgpack-c's way out: failure is in writer->error, so its results need no look. */
-static int append_body(void *arg, const char *bytes, size_t len)
+static int append(void *arg, const char *bytes, size_t len)
 {
 	struct mt_writer *writer = arg;
+	struct packed *into = writer->into;
 
 	if (!len)
 		return 0;
-	if (len > writer->body_cap - writer->body_len) {
-		size_t cap = 2 * writer->body_cap + len;
-		uint8_t *body = realloc(writer->body, cap);
+	if (len > into->cap - into->len) {
+		size_t cap = 2 * into->cap + len;
+		uint8_t *more = realloc(into->bytes, cap);
 
-		if (!body)
+		if (!more)
 			return fail(writer, -ENOMEM);
-		writer->body = body;
-		writer->body_cap = cap;
+		into->bytes = more;
+		into->cap = cap;
 	}
-	memcpy(writer->body + writer->body_len, bytes, len);
-	writer->body_len += len;
+	memcpy(into->bytes + into->len, bytes, len);
+	into->len += len;
 	return 0;
 }
 
@@ -220,20 +234,20 @@ static int add_body(struct mt_writer *writer)
 
 	if (writer->error)
 		return writer->error;
-	if (writer->body_len > MT_READER_FRAME_BYTES)
+	if (writer->body.len > MT_READER_FRAME_BYTES)
 		return fail(writer, -E2BIG);
-	r = reserve_frame(writer, ZSTD_compressBound(writer->body_len));
+	r = reserve_frame(writer, ZSTD_compressBound(writer->body.len));
 	if (r < 0)
 		return r;
 	at = writer->frame + writer->frame_len;
 	len = ZSTD_compress2(writer->encoder, at, writer->frame_cap - writer->frame_len,
-			     writer->body, writer->body_len);
+			     writer->body.bytes, writer->body.len);
 	if (ZSTD_isError(len))
 		return fail(writer, -ENOMEM); /* its only failure here */
-	XXH64_update(writer->records, writer->body, writer->body_len);
+	XXH64_update(writer->records, writer->body.bytes, writer->body.len);
 	XXH64_update(writer->frames, at, len);
 	writer->frame_len += len;
-	writer->body_len = 0;
+	writer->body.len = 0;
 	writer->frame_events = 0;
 	return 0;
 }
@@ -280,7 +294,7 @@ static int packed(struct mt_writer *writer)
 {
 	if (writer->error)
 		return writer->error;
-	if (writer->body_len < FRAME_BYTES)
+	if (writer->body.len < FRAME_BYTES)
 		return 0;
 	return mt_writer_flush(writer);
 }
@@ -384,7 +398,8 @@ int mt_writer_new(int fd, const struct mt_header *header, struct mt_writer **ret
 	writer->next_node = MT_NODE_FIRST;
 	writer->next_process = 1;
 	writer->next_thread = 1;
-	msgpack_packer_init(&writer->packer, writer, append_body);
+	writer->into = &writer->body;
+	msgpack_packer_init(&writer->packer, writer, append);
 	writer->encoder = ZSTD_createCCtx();
 	writer->records = XXH64_createState();
 	writer->frames = XXH64_createState();
@@ -418,7 +433,8 @@ void mt_writer_free(struct mt_writer *writer)
 	ZSTD_freeCCtx(writer->encoder);
 	XXH64_freeState(writer->records);
 	XXH64_freeState(writer->frames);
-	free(writer->body);
+	free(writer->body.bytes);
+	free(writer->kept.bytes);
 	free(writer->frame);
 	free(writer);
 }
@@ -524,6 +540,96 @@ int mt_writer_not_tracked(struct mt_writer *writer, const struct mt_not_tracked 
 	return packed(writer);
 }
 
+static void pack_mapping(struct mt_writer *writer, const struct mt_mapping *mapping)
+{
+	msgpack_pack_array(&writer->packer, 5);
+	pack_uint(writer, mapping->start);
+	pack_uint(writer, mapping->end);
+	pack_uint(writer, mapping->bias);
+	pack_uint(writer, mapping->module);
+	pack_uint(writer, mapping->flags);
+}
+
+/* After a record was packed into kept. */
+static int packed_kept(struct mt_writer *writer)
+{
+	writer->into = &writer->body;
+	if (writer->error)
+		return writer->error;
+	if (writer->kept.len < KEPT_BYTES)
+		return 0;
+	return mt_writer_flush(writer);
+}
+
+int mt_writer_mappings(struct mt_writer *writer, const struct mt_mappings *mappings)
+{
+	bool goes_on = mappings->id + 1ULL == writer->next_mappings;
+	uint64_t end = goes_on ? writer->mapped_end : 0;
+
+	if (writer->error)
+		return writer->error;
+	if ((!goes_on && mappings->id != writer->next_mappings) || mappings->id == UINT32_MAX ||
+	    mappings->len > MT_MAPPINGS_LEN)
+		return fail(writer, -EINVAL);
+	for (uint32_t i = 0; i < mappings->len; i++) {
+		const struct mt_mapping *mapping = &mappings->mappings[i];
+
+		if (mapping->start < end || mapping->start >= mapping->end ||
+		    mapping->module >= writer->next_module)
+			return fail(writer, -EINVAL);
+		end = mapping->end;
+	}
+	writer->next_mappings = mappings->id + 1ULL;
+	writer->mapped_end = end;
+	writer->into = &writer->kept;
+	pack_kind(writer, MT_KIND_MAPPINGS, 3);
+	pack_uint(writer, mappings->id);
+	msgpack_pack_array(&writer->packer, mappings->len);
+	for (uint32_t i = 0; i < mappings->len; i++)
+		pack_mapping(writer, &mappings->mappings[i]);
+	return packed_kept(writer);
+}
+
+/* The words as the file has them, little-endian. */
+static void pack_words(struct mt_writer *writer, const uint64_t *words, size_t n)
+{
+	uint8_t bytes[MT_GROUP_BYTES];
+	size_t in_bytes = 0;
+
+	msgpack_pack_bin(&writer->packer, 8 * n);
+	for (size_t i = 0; i < n; i++) {
+		put_little_endian(bytes + in_bytes, words[i], 8);
+		in_bytes += 8;
+		if (in_bytes == sizeof(bytes) || i + 1 == n) {
+			append(writer, (const char *)bytes, in_bytes);
+			in_bytes = 0;
+		}
+	}
+}
+
+int mt_writer_kept_stack(struct mt_writer *writer, const struct mt_kept_stack *stack)
+{
+	if (writer->error)
+		return writer->error;
+	if (!stack->thread || stack->thread >= writer->next_thread ||
+	    stack->node >= writer->next_node || stack->mappings >= writer->next_mappings ||
+	    !mt_window_valid(stack->start, stack->end, MT_BUDGET_MAX_BYTES))
+		return fail(writer, -EINVAL);
+	writer->mapped_end = UINT64_MAX;
+	writer->into = &writer->kept;
+	pack_kind(writer, MT_KIND_KEPT_STACK, 10);
+	pack_uint(writer, stack->thread);
+	pack_uint(writer, stack->node);
+	pack_uint(writer, stack->mappings);
+	pack_uint(writer, stack->flags);
+	pack_uint(writer, stack->start);
+	pack_uint(writer, stack->end);
+	pack_uint(writer, stack->epoch);
+	pack_uint(writer, stack->digest);
+	pack_words(writer, stack->words, (stack->end - stack->start) / 8);
+	return packed_kept(writer);
+}
+
 /* The number of the event's info, a new row if there is none yet. */
 static int info_of(struct mt_writer *writer, const struct mt_event *event, uint32_t *ret)
 {
@@ -580,7 +686,9 @@ int mt_writer_flush(struct mt_writer *writer)
 	if (writer->error)
 		return writer->error;
 	close_block(writer);
-	if (writer->error || !writer->body_len)
+	append(writer, (const char *)writer->kept.bytes, writer->kept.len);
+	writer->kept.len = 0;
+	if (writer->error || !writer->body.len)
 		return writer->error;
 	return write_body(writer);
 }
@@ -607,7 +715,7 @@ int mt_writer_finish(struct mt_writer *writer, const struct mt_footer *footer)
 	pack_uint(writer, footer->lost_stacks);
 	if (writer->error)
 		return writer->error;
-	XXH64_update(writer->records, writer->body, writer->body_len);
+	XXH64_update(writer->records, writer->body.bytes, writer->body.len);
 	pack_uint(writer, XXH64_digest(writer->records));
 	r = add_body(writer);
 	if (r == 0)

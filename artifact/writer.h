@@ -18,12 +18,13 @@
  *              SIGPIPE and SIGXFSZ are the caller's to ignore.
  *   Threads:   one at a time.
  *   Bounds:    a frame holds at most MT_WRITER_FRAME_EVENTS events, and is written when
- *              that many are there, when its other records are about a MiB, or when
- *              mt_writer_flush() is called.  The writer never holds more than one, and
- *              tables of 16 MiB at most.
+ *              that many are there, when its other records are about a MiB, its mappings
+ *              and kept stacks about four, or when mt_writer_flush() is called.  The writer
+ *              never holds more than one, and tables of 16 MiB at most.
  *
- * Modules, nodes and threads are in the file before all events of the same frame; other
- * records and events stay in their order.
+ * Modules, nodes and threads are in the file before all events of the same frame, mappings
+ * and kept stacks, in their order, behind them; other records and events stay in their
+ * order.
  */
 #include "artifact/format.h"
 
@@ -40,6 +41,8 @@ int mt_writer_process(struct mt_writer *writer, const struct mt_process *process
 int mt_writer_process_end(struct mt_writer *writer, const struct mt_process_end *end);
 int mt_writer_thread(struct mt_writer *writer, const struct mt_thread_info *thread);
 int mt_writer_not_tracked(struct mt_writer *writer, const struct mt_not_tracked *what);
+int mt_writer_mappings(struct mt_writer *writer, const struct mt_mappings *mappings);
+int mt_writer_kept_stack(struct mt_writer *writer, const struct mt_kept_stack *stack);
 int mt_writer_event(struct mt_writer *writer, const struct mt_event *event);
 
 /* Writes what has come since the last frame as a frame; nothing if nothing has come. */

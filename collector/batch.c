@@ -3,8 +3,9 @@
  * batch.c - see batch.h for the contract
  *
  * Invariants
- *   - Each record is a struct item, the fixed struct, then its strings, each with its NUL;
- *     the whole is padded to 8 bytes, so that the structs are aligned where they lie.
+ *   - Each record is a struct item, the fixed struct, then its strings, each with its NUL, or
+ *     its array; the whole is padded to 8 bytes, so that the structs are aligned where they
+ *     lie, and arrays, behind structs that are multiples of 8, too.
  *   - Pointers in a stored struct mean nothing: they are set again when it is handed on.
  */
 #include "collector/batch.h"
@@ -19,6 +20,9 @@ struct item {
 	uint32_t kind;
 	uint32_t bytes; /* of item, struct, strings and padding */
 };
+
+_Static_assert(sizeof(struct mt_mappings) % 8 == 0 && sizeof(struct mt_kept_stack) % 8 == 0,
+	       "arrays behind these would not be aligned");
 
 /* What follows the fixed struct. */
 struct tail {
@@ -143,6 +147,22 @@ static int append_not_tracked(struct mt_batch *batch, const struct mt_not_tracke
 	return append(batch, MT_BATCH_NOT_TRACKED, what, sizeof(*what), tails, 2);
 }
 
+static int append_mappings(struct mt_batch *batch, const struct mt_mappings *mappings)
+{
+	const struct tail tails[] = {
+		{ mappings->mappings, mappings->len * sizeof(*mappings->mappings) },
+	};
+
+	return append(batch, MT_BATCH_MAPPINGS, mappings, sizeof(*mappings), tails, 1);
+}
+
+static int append_kept_stack(struct mt_batch *batch, const struct mt_kept_stack *stack)
+{
+	const struct tail tails[] = { { stack->words, stack->end - stack->start } };
+
+	return append(batch, MT_BATCH_KEPT_STACK, stack, sizeof(*stack), tails, 1);
+}
+
 int mt_batch_add(struct mt_batch *batch, enum mt_batch_kind kind, const void *record)
 {
 	switch (kind) {
@@ -160,6 +180,10 @@ int mt_batch_add(struct mt_batch *batch, enum mt_batch_kind kind, const void *re
 		return append_thread(batch, record);
 	case MT_BATCH_NOT_TRACKED:
 		return append_not_tracked(batch, record);
+	case MT_BATCH_MAPPINGS:
+		return append_mappings(batch, record);
+	case MT_BATCH_KEPT_STACK:
+		return append_kept_stack(batch, record);
 	}
 	return -EINVAL;
 }
@@ -199,6 +223,22 @@ static int write_not_tracked(struct mt_writer *writer, const void *fixed)
 	return mt_writer_not_tracked(writer, &what);
 }
 
+static int write_mappings(struct mt_writer *writer, const void *fixed)
+{
+	struct mt_mappings mappings = *(const struct mt_mappings *)fixed;
+
+	mappings.mappings = (const void *)((const char *)fixed + sizeof(mappings));
+	return mt_writer_mappings(writer, &mappings);
+}
+
+static int write_kept_stack(struct mt_writer *writer, const void *fixed)
+{
+	struct mt_kept_stack stack = *(const struct mt_kept_stack *)fixed;
+
+	stack.words = (const void *)((const char *)fixed + sizeof(stack));
+	return mt_writer_kept_stack(writer, &stack);
+}
+
 static int write_item(struct mt_writer *writer, const struct item *item)
 {
 	const void *fixed = item + 1;
@@ -218,6 +258,10 @@ static int write_item(struct mt_writer *writer, const struct item *item)
 		return write_thread(writer, fixed);
 	case MT_BATCH_NOT_TRACKED:
 		return write_not_tracked(writer, fixed);
+	case MT_BATCH_MAPPINGS:
+		return write_mappings(writer, fixed);
+	case MT_BATCH_KEPT_STACK:
+		return write_kept_stack(writer, fixed);
 	}
 	return -EINVAL;
 }

@@ -30,6 +30,8 @@ enum mt_batch_kind {
 	MT_BATCH_PROCESS_END, /* struct mt_process_end */
 	MT_BATCH_THREAD,      /* struct mt_thread_info */
 	MT_BATCH_NOT_TRACKED, /* struct mt_not_tracked */
+	MT_BATCH_MAPPINGS,    /* struct mt_mappings */
+	MT_BATCH_KEPT_STACK,  /* struct mt_kept_stack */
 };
 
 struct mt_batch;

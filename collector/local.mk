@@ -3,10 +3,10 @@
 ## Everything but the two mains is in a library, so that tests link what the collector
 ## links.  One source, probes.c, sees the skeleton.
 
-noinst_LIBRARIES += %D%/libcollector.a
+noinst_LIBRARIES += %D%/libcollector.a %D%/libunwinder.a
 
-## A stack's bytes to a call chain.
-collector_unwind_sources =	\
+## A stack's bytes to a call chain: memtrack-report does it again.
+%C%_libunwinder_a_SOURCES =	\
 	%D%/call_tree.c		\
 	%D%/call_tree.h		\
 	%D%/cfi.c		\
@@ -28,16 +28,22 @@ collector_unwind_sources =	\
 	%D%/images.h		\
 	%D%/memo.c		\
 	%D%/memo.h		\
+	%D%/regular.h		\
 	%D%/space.c		\
 	%D%/space.h		\
 	%D%/unwind.c		\
 	%D%/unwind.h		\
 	%D%/unwind_full.c	\
 	%D%/unwind_full.h	\
+	%D%/vdso.c		\
+	%D%/vdso.h		\
 	%D%/window.h
+%C%_libunwinder_a_CPPFLAGS = $(AM_CPPFLAGS) $(LIBELF_CFLAGS)
+
+## What links libunwinder.a links these after it.
+unwinder_libs = $(LIBELF_LIBS) $(ZSTD_LIBS)
 
 %C%_libcollector_a_SOURCES =	\
-	$(collector_unwind_sources) \
 	%D%/assemble.c		\
 	%D%/assemble.h		\
 	%D%/batch.c		\
@@ -56,6 +62,8 @@ collector_unwind_sources =	\
 	%D%/faults.h		\
 	%D%/forward.c		\
 	%D%/forward.h		\
+	%D%/keep.c		\
+	%D%/keep.h		\
 	%D%/launch.c		\
 	%D%/launch.h		\
 	%D%/mappings.c		\
@@ -72,7 +80,6 @@ collector_unwind_sources =	\
 	%D%/proc_state.h	\
 	%D%/processes.c		\
 	%D%/processes.h		\
-	%D%/regular.h		\
 	%D%/segments.c		\
 	%D%/segments.h		\
 	%D%/session.c		\
@@ -91,7 +98,7 @@ else
 %C%_libcollector_a_SOURCES += %D%/probes_none.c
 endif
 
-collector_libs = %D%/libcollector.a artifact/libartifact.a $(LIBBPF_LIBS)	\
+collector_libs = %D%/libcollector.a %D%/libunwinder.a artifact/libartifact.a $(LIBBPF_LIBS) \
 	$(LIBELF_LIBS) $(ZSTD_LIBS) $(XXHASH_LIBS) $(MSGPACK_LIBS) -lpthread
 
 bin_PROGRAMS += %D%/memtrack-run

@@ -4,7 +4,8 @@
  *
  *   memtrack-collector --channel=FD --output=FD --directory=PATH --shim=PATH
  *                      --stack-size=SIZE --capture=auto|ebpf|inline
- *                      [--raw-stacks] [--no-stacks] [--inject-faults=SPEC]
+ *                      [--raw-stacks] [--no-stacks] [--keep-stacks]
+ *                      [--inject-faults=SPEC]
  *                      -- COMMAND ARGS...
  *
  * It is told of the command over the channel (collector/channel.h) and tells memtrack-run
@@ -61,6 +62,7 @@ struct options {
 	uint32_t run_flags; /* MT_RUN_* */
 	const char *faults; /* collector/faults.h */
 	enum capture_choice capture;
+	bool keep_stacks;
 	char **command;
 };
 
@@ -126,6 +128,7 @@ static int parse_options(int argc, char **argv, struct options *o)
 		{ "capture", required_argument, NULL, 'C' },
 		{ "raw-stacks", no_argument, NULL, 'r' },
 		{ "no-stacks", no_argument, NULL, 'n' },
+		{ "keep-stacks", no_argument, NULL, 'k' },
 		{ "inject-faults", required_argument, NULL, 'f' },
 		{ NULL, 0, NULL, 0 },
 	};
@@ -154,6 +157,9 @@ static int parse_options(int argc, char **argv, struct options *o)
 		case 'C':
 			if (parse_capture(optarg, &o->capture) < 0)
 				return -EINVAL;
+			break;
+		case 'k':
+			o->keep_stacks = true;
 			break;
 		case 'r':
 			o->run_flags |= MT_RUN_RAW;
@@ -309,6 +315,7 @@ static int open_pipeline(struct collector *c)
 		.encode = c->encode,
 		.faults = c->faults,
 		.shim_name = slash ? slash + 1 : c->options.shim,
+		.keep_stacks = c->options.keep_stacks,
 		.note = note,
 		.ctx = c,
 	};
@@ -495,6 +502,8 @@ static void summarize(struct collector *c, const struct mt_pipeline_counts *n)
 		if (mt_faults_done(c->faults, i))
 			tell(c, MT_MESSAGE_SUMMARY, "faults injected: %s %" PRIu64,
 			     mt_fault_name(i), mt_faults_done(c->faults, i));
+	if (c->options.keep_stacks)
+		tell(c, MT_MESSAGE_SUMMARY, "stacks kept: %" PRIu64, n->kept_stacks);
 	if (c->probes) {
 		tell(c, MT_MESSAGE_SUMMARY,
 		     "probes: refused %" PRIu64 ", busy %" PRIu64 ", ring full %" PRIu64

@@ -39,6 +39,9 @@ enum {
 	STATUS_NOT_FOUND = 127
 };
 
+/* Options that have no letter. */
+enum { OPTION_KEEP_STACKS = 0x100 };
+
 /* Arguments of the collector before the command. */
 #define FIXED_MAX 16
 
@@ -52,6 +55,7 @@ struct options {
 	const char *faults; /* debugging: collector/faults.h; or NULL */
 	bool raw_stacks;
 	bool no_stacks;
+	bool keep_stacks;
 	bool verbose;
 	char **command;
 };
@@ -106,6 +110,7 @@ static const char usage_text[] =
 	"      --no-stacks          record no call chains\n"
 	"      --no-stack-compression\n"
 	"                           hand stacks on as they are, not as differences\n"
+	"      --keep-stacks        keep the copied stacks, for memtrack-report --verify-stacks\n"
 	"  -v, --verbose            print a summary on stderr at the end\n"
 	"  -h, --help               print this\n"
 	"  -V, --version            print the version\n"
@@ -152,7 +157,8 @@ static int complain_option(char **argv, int found)
 {
 	if (found == ':')
 		say("option '%s' needs a value; try memtrack-run --help", argv[optind - 1]);
-	else if (optopt && strchr("hvV", optopt)) /* as letters these are known */
+	else if (optopt >= OPTION_KEEP_STACKS ||
+		 (optopt && strchr("hvV", optopt))) /* as letters these are known */
 		say("option '%s' takes no value; try memtrack-run --help", argv[optind - 1]);
 	else if (optopt) /* in a cluster of letters optind still is at the one before */
 		say("unknown option '-%c'; try memtrack-run --help", optopt);
@@ -169,6 +175,14 @@ static bool switched_off(const char *variable)
 	return value && !strcmp(value, "0");
 }
 
+/* Whether the variable is set, to anything but 0. */
+static bool is_on(const char *variable)
+{
+	const char *value = secure_getenv(variable);
+
+	return value && value[0] && strcmp(value, "0") != 0;
+}
+
 /* Returns 0, or 1 + the exit status to end with. */
 static int parse_options(int argc, char **argv, struct options *o)
 {
@@ -179,6 +193,7 @@ static int parse_options(int argc, char **argv, struct options *o)
 		{ "no-stacks", no_argument, NULL, 'n' },
 		{ "no-stack-compression", no_argument, NULL, 'r' },
 		{ "inject-faults", required_argument, NULL, 'f' },
+		{ "keep-stacks", no_argument, NULL, OPTION_KEEP_STACKS },
 		{ "verbose", no_argument, NULL, 'v' },
 		{ "help", no_argument, NULL, 'h' },
 		{ "version", no_argument, NULL, 'V' },
@@ -190,6 +205,7 @@ static int parse_options(int argc, char **argv, struct options *o)
 		.stack_size = "8K",
 		.capture = "auto",
 		.raw_stacks = switched_off("MEMTRACK_STACK_COMPRESSION"),
+		.keep_stacks = is_on("MEMTRACK_KEEP_STACKS"),
 	};
 	opterr = 0;
 	while ((opt = getopt_long(argc, argv, "+:o:vhV", longs, NULL)) != -1) {
@@ -202,6 +218,9 @@ static int parse_options(int argc, char **argv, struct options *o)
 			break;
 		case 'c':
 			o->capture = optarg;
+			break;
+		case OPTION_KEEP_STACKS:
+			o->keep_stacks = true;
 			break;
 		case 'n':
 			o->no_stacks = true;
@@ -311,7 +330,7 @@ __attribute__((noreturn)) static void exec_collector(struct run *run, int channe
 {
 	char path[4096], channel_arg[32], output_arg[32], directory[128], shim[160], size[64],
 		capture[32], faults[256];
-	char raw[] = "--raw-stacks", none[] = "--no-stacks", end[] = "--";
+	char raw[] = "--raw-stacks", none[] = "--no-stacks", keep[] = "--keep-stacks", end[] = "--";
 	char *fixed[FIXED_MAX] = { path, channel_arg, output_arg, directory, shim, size, capture };
 	size_t n_fixed = 7, n = 0;
 	char **argv;
@@ -329,6 +348,8 @@ __attribute__((noreturn)) static void exec_collector(struct run *run, int channe
 		fixed[n_fixed++] = raw;
 	if (run->options.no_stacks)
 		fixed[n_fixed++] = none;
+	if (run->options.keep_stacks)
+		fixed[n_fixed++] = keep;
 	if (run->options.faults) {
 		snprintf(faults, sizeof(faults), "--inject-faults=%s", run->options.faults);
 		fixed[n_fixed++] = faults;

@@ -17,17 +17,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/auxv.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "collector/images.h"
 #include "collector/mappings.h"
+#include "collector/vdso.h"
 #include "wire/ring.h"
 
-/* The vdso is one or two pages; what lies behind it is not ours to read. */
-#define VDSO_MAX_BYTES (64 * 1024)
 /* Of a process: more than the kernel lets it map.  Of a run: no run has come near. */
 #define SPACE_RANGES_MAX 65536
 #define MODULES_MAX (1u << 20)
@@ -56,32 +54,6 @@ static void modules_freep(struct mt_modules **modules)
 	mt_modules_free(*modules);
 }
 
-/* Length of our vdso, by its mapping's end. */
-static size_t vdso_bytes(uintptr_t at)
-{
-	mt_cleanup(mt_fclosep) FILE *file = fopen("/proc/self/maps", "re");
-	mt_cleanup(mt_freep) char *line = NULL;
-	uint64_t start, end;
-	size_t room = 0;
-
-	while (file && getline(&line, &room, file) > 0)
-		if (sscanf(line, "%" SCNx64 "-%" SCNx64, &start, &end) == 2 && start == at)
-			return end - start < VDSO_MAX_BYTES ? end - start : VDSO_MAX_BYTES;
-	return 0;
-}
-
-static int open_vdso(struct mt_modules *m)
-{
-	uintptr_t at = getauxval(AT_SYSINFO_EHDR);
-	size_t len = at ? vdso_bytes(at) : 0;
-	int r;
-
-	if (!len)
-		return 0; /* a kernel without: nobody's chain goes through it */
-	r = mt_image_new_memory((const void *)at, len, &m->vdso);
-	return r == -ENOMEM ? r : 0;
-}
-
 int mt_modules_new(struct mt_encode *encode, struct mt_modules **ret)
 {
 	mt_cleanup(modules_freep) struct mt_modules *m = calloc(1, sizeof(*m));
@@ -94,7 +66,7 @@ int mt_modules_new(struct mt_encode *encode, struct mt_modules **ret)
 	if (r == 0)
 		r = mt_mappings_new(m->images, &m->mappings);
 	if (r == 0)
-		r = open_vdso(m);
+		r = mt_vdso_image(&m->vdso);
 	if (r < 0)
 		return r;
 	*ret = mt_take_ptr(m);

@@ -5,7 +5,7 @@
  * Invariants
  *   - T before heads before the BPF rings: whatever a cell below a head names has arrived
  *     when the cell is handed on.
- *   - New nodes of the call tree are put before the event that needs them.
+ *   - New nodes of the call tree are put before the event, or the kept stack, that needs them.
  *   - What a target sent and means nothing is counted, and harms its own events only.
  */
 #include "collector/pipeline.h"
@@ -20,6 +20,7 @@
 #include "collector/assemble.h"
 #include "collector/call_tree.h"
 #include "collector/clock.h"
+#include "collector/keep.h"
 #include "collector/merge.h"
 #include "collector/modules.h"
 #include "collector/processes.h"
@@ -43,6 +44,8 @@ struct mt_pipeline {
 	struct mt_watch *watch;
 	struct mt_assembler *assemblers; /* MT_SLOTS of them */
 	char *blob;			 /* MT_RECORD_MAX_BYTES for the one at hand */
+	struct mt_keep *keep;		 /* NULL: stacks are not kept */
+	uint32_t thread;		 /* whose event is resolved, id in the artifact */
 	uint32_t root;
 	uint32_t nodes_put; /* nodes below this are put */
 	uint64_t next_sweep_ns;
@@ -68,6 +71,33 @@ static int on_not_tracked(void *ctx, uint32_t tgid, const char *what, const char
 	return mt_encode_put(p->config.encode, MT_BATCH_NOT_TRACKED, &record);
 }
 
+static int put_nodes(struct mt_pipeline *p)
+{
+	int r = 0;
+
+	while (r == 0 && p->nodes_put < mt_call_tree_end(&p->tree)) {
+		const struct mt_call_node *node = mt_call_tree_node(&p->tree, p->nodes_put);
+		struct mt_node record = {
+			.id = p->nodes_put++,
+			.parent = node->parent,
+			.module = node->frame.module,
+			.offset = node->frame.offset,
+			.exact = (uint8_t)node->frame.exact,
+		};
+
+		r = mt_encode_put(p->config.encode, MT_BATCH_NODE, &record);
+	}
+	return r;
+}
+
+static int on_unwound(void *ctx, const struct mt_unwound_stack *stack)
+{
+	struct mt_pipeline *p = ctx;
+	int r = put_nodes(p);
+
+	return r < 0 ? r : mt_keep_stack(p->keep, p->thread, stack);
+}
+
 int mt_pipeline_new(const struct mt_pipeline_config *config, struct mt_pipeline **ret)
 {
 	mt_cleanup(mt_pipeline_freep) struct mt_pipeline *p = calloc(1, sizeof(*p));
@@ -88,6 +118,12 @@ int mt_pipeline_new(const struct mt_pipeline_config *config, struct mt_pipeline 
 	    (r = mt_processes_new(config->encode, p->modules, &p->processes)) < 0 ||
 	    (r = mt_watch_new(config->shim_name, on_not_tracked, p, &p->watch)) < 0)
 		return r;
+	if (config->keep_stacks) {
+		r = mt_keep_new(config->encode, &p->keep);
+		if (r < 0)
+			return r;
+		mt_stacks_observe(p->stacks, on_unwound, p);
+	}
 	*ret = mt_take_ptr(p);
 	return 0;
 }
@@ -100,6 +136,7 @@ void mt_pipeline_free(struct mt_pipeline *p)
 	mt_processes_free(p->processes);
 	mt_modules_free(p->modules);
 	mt_stacks_free(p->stacks);
+	mt_keep_free(p->keep);
 	mt_call_tree_done(&p->tree);
 	mt_merge_free(p->merge);
 	for (uint32_t i = 0; p->assemblers && i < MT_SLOTS; i++)
@@ -134,25 +171,6 @@ int mt_pipeline_arrive(void *pipeline, const struct mt_arrival *arrival)
 	return r;
 }
 
-static int put_nodes(struct mt_pipeline *p)
-{
-	int r = 0;
-
-	while (r == 0 && p->nodes_put < mt_call_tree_end(&p->tree)) {
-		const struct mt_call_node *node = mt_call_tree_node(&p->tree, p->nodes_put);
-		struct mt_node record = {
-			.id = p->nodes_put++,
-			.parent = node->parent,
-			.module = node->frame.module,
-			.offset = node->frame.offset,
-			.exact = (uint8_t)node->frame.exact,
-		};
-
-		r = mt_encode_put(p->config.encode, MT_BATCH_NODE, &record);
-	}
-	return r;
-}
-
 static int put_event(struct mt_pipeline *p, uint32_t slot, const struct mt_cell *cell,
 		     enum mt_event_type type)
 {
@@ -176,6 +194,7 @@ static int put_event(struct mt_pipeline *p, uint32_t slot, const struct mt_cell 
 	event.time_ns = cell->w[0] + (uint64_t)owner.clock_offset_ns;
 	event.thread = owner.thread;
 	if (has_stack) {
+		p->thread = owner.thread;
 		r = mt_stacks_resolve(p->stacks, slot, owner.space, MT_CELL_HALF(cell->head),
 				      MT_CELL_WORD(cell->head), &event.node);
 		if (r < 0)
@@ -527,6 +546,7 @@ void mt_pipeline_counts(const struct mt_pipeline *p, struct mt_pipeline_counts *
 		.damaged_rings = mt_merge_damaged(p->merge),
 		.missing_modules = mt_modules_missing(p->modules),
 		.not_tracked = p->not_tracked,
+		.kept_stacks = p->keep ? mt_keep_count(p->keep) : 0,
 		.live_processes = mt_processes_live(p->processes),
 	};
 	mt_stacks_counts(p->stacks, &ret->stacks);

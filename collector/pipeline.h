@@ -31,6 +31,7 @@ struct mt_pipeline_config {
 	struct mt_encode *encode;
 	struct mt_faults *faults; /* what is to happen to stack records on purpose; or NULL */
 	const char *shim_name;
+	bool keep_stacks; /* in the artifact */
 	/* A process that is not tracked, for people; the artifact is told by itself. */
 	void (*note)(void *ctx, const char *text);
 	void *ctx;
@@ -69,6 +70,7 @@ struct mt_pipeline_counts {
 	uint64_t abandoned_records;
 	uint64_t missing_modules;
 	uint64_t not_tracked;
+	uint64_t kept_stacks;
 	uint32_t live_processes;
 };
 

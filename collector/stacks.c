@@ -113,6 +113,8 @@ struct mt_stacks {
 	struct slot **slots; /* MT_SLOTS of them, NULL until used */
 	uint64_t waiting_bytes;
 	struct mt_stacks_counts counts;
+	int (*observe)(void *ctx, const struct mt_unwound_stack *stack); /* NULL: nobody does */
+	void *observe_ctx;
 };
 
 int mt_stacks_new(struct mt_segments *segments, struct mt_call_tree *tree, struct mt_stacks **ret)
@@ -173,6 +175,13 @@ void mt_stacks_free(struct mt_stacks *s)
 void mt_stacks_counts(const struct mt_stacks *s, struct mt_stacks_counts *ret)
 {
 	*ret = s->counts;
+}
+
+void mt_stacks_observe(struct mt_stacks *s,
+		       int (*observe)(void *ctx, const struct mt_unwound_stack *stack), void *ctx)
+{
+	s->observe = observe;
+	s->observe_ctx = ctx;
 }
 
 static struct slot *get_slot(struct mt_stacks *s, uint32_t index)
@@ -450,6 +459,27 @@ static void learn(struct mirror *mirror, const struct waiting *w, uint32_t node)
 		*entry = (struct entry){ w->digest, node, w->seq, w->seq };
 }
 
+static int tell_observer(const struct mt_stacks *s, const struct waiting *w,
+			 const struct mt_space *space, const struct mt_window *window,
+			 uint32_t node)
+{
+	struct mt_unwound_stack stack = {
+		.window = window,
+		.space = space,
+		.digest = w->digest,
+		.epoch = ((const struct mt_stack_record *)w->bytes)->epoch,
+		.node = node,
+		.raw = w->raw,
+	};
+
+	if (!s->observe)
+		return 0;
+	/* A raw window's comes last. */
+	if (w->raw)
+		memcpy(&stack.digest, w->bytes + w->len - 8, sizeof(stack.digest));
+	return s->observe(s->observe_ctx, &stack);
+}
+
 /* Decodes and unwinds one record; what does not verify becomes MT_STOP_LOST. */
 static int decode(struct mt_stacks *s, struct mt_decoder *decoder, struct mt_space *space,
 		  const struct waiting *w, uint32_t *ret_node)
@@ -468,7 +498,8 @@ static int decode(struct mt_stacks *s, struct mt_decoder *decoder, struct mt_spa
 		return 0;
 	}
 	s->counts.window_bytes += window.end - window.start;
-	return mt_unwind(s->unwinder, space, &window, s->tree, ret_node);
+	r = mt_unwind(s->unwinder, space, &window, s->tree, ret_node);
+	return r < 0 ? r : tell_observer(s, w, space, &window, *ret_node);
 }
 
 /* Applies the slot's first record. */

@@ -23,12 +23,14 @@
  *   Bounds:    MT_STACKS_WAITING_BYTES of records that wait; about 32 KiB and the budget
  *              for each slot that ever had a record that is not raw.
  */
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "collector/call_tree.h"
 #include "collector/segments.h"
 #include "collector/space.h"
+#include "collector/window.h"
 
 #define MT_STACKS_WAITING_BYTES (64u * 1024 * 1024)
 
@@ -52,6 +54,16 @@ struct mt_stacks_counts {
 	uint64_t lost;	       /* of them and others, those whose stack did not come */
 };
 
+/* A window that was decoded, and what was made of it. */
+struct mt_unwound_stack {
+	const struct mt_window *window;
+	const struct mt_space *space; /* by which it was unwound */
+	uint64_t digest;
+	uint32_t epoch;
+	uint32_t node;
+	bool raw; /* digest is of blocks: wire/digest.h */
+};
+
 int mt_stacks_new(struct mt_segments *segments, struct mt_call_tree *tree, struct mt_stacks **ret);
 void mt_stacks_free(struct mt_stacks *stacks);
 
@@ -66,6 +78,11 @@ void mt_stacks_make_room(struct mt_stacks *stacks);
 /* The node of an event's stack: half and word of its cell. */
 int mt_stacks_resolve(struct mt_stacks *stacks, uint32_t slot, struct mt_space *space,
 		      uint16_t name, uint32_t seq, uint32_t *ret_node);
+
+/* From here on observe is told of each window, while mt_stacks_resolve() runs, which
+ * returns its errors. */
+void mt_stacks_observe(struct mt_stacks *stacks,
+		       int (*observe)(void *ctx, const struct mt_unwound_stack *stack), void *ctx);
 
 void mt_stacks_counts(const struct mt_stacks *stacks, struct mt_stacks_counts *ret);
 

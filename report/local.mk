@@ -34,15 +34,17 @@ noinst_LIBRARIES += %D%/libreport.a
 	%D%/symbols.h		\
 	%D%/text.c		\
 	%D%/text.h		\
+	%D%/verify.c		\
+	%D%/verify.h		\
 	%D%/view.h		\
 	%D%/zstd_sections.c	\
 	%D%/zstd_sections.h
 %C%_libreport_a_CFLAGS = $(MT_WARN_CFLAGS) $(MT_SAN_CFLAGS) $(LIBELF_CFLAGS) $(LIBDW_CFLAGS)	\
-	$(ZSTD_CFLAGS)
+	$(ZSTD_CFLAGS) $(XXHASH_CFLAGS)
 
 ## What links libreport.a links these after it.
-report_libs = artifact/libartifact.a $(artifact_libs) $(LIBDW_LIBS) $(LIBELF_LIBS)	\
-	$(IBERTY_LIBS)
+report_libs = artifact/libartifact.a collector/libunwinder.a $(artifact_libs)	\
+	$(LIBDW_LIBS) $(LIBELF_LIBS) $(IBERTY_LIBS)
 
 bin_PROGRAMS += %D%/memtrack-report
 %C%_memtrack_report_SOURCES = %D%/main.c

@@ -19,12 +19,14 @@
 #include "report/run.h"
 #include "report/symbolize.h"
 #include "report/text.h"
+#include "report/verify.h"
 
 #define EXIT_USAGE 2
 #define DEFAULT_TOP 10
 
 static const char usage[] =
 	"Usage: memtrack-report [--json] [--top=N] [--by=chain|size|thread|process] FILE\n"
+	"       memtrack-report --verify-stacks FILE\n"
 	"Says where the memory went in the run that memtrack-run recorded in FILE.\n"
 	"\n"
 	"  --by=chain     the call chains with most memory at the peak, most allocations,\n"
@@ -34,15 +36,20 @@ static const char usage[] =
 	"  --by=process   each process\n"
 	"  --top=N        at most N chains in each list (default 10)\n"
 	"  --json         all of it as one JSON object\n"
+	"  --verify-stacks\n"
+	"                 instead of that, hash and unwind each stack again that was kept by\n"
+	"                 memtrack-run --keep-stacks, and compare\n"
 	"  -h, --help     this text\n"
 	"  -V, --version  the version\n"
 	"\n"
 	"Exit status: 0 reported (a file that is cut is reported as far as it goes, with a\n"
-	"warning), 1 could not report, 2 wrong usage.\n";
+	"warning), 1 could not report, or a stack does not agree, 2 wrong usage.\n";
 
 struct options {
 	const char *path;
 	int json;
+	int verify_stacks;
+	const char *of_report; /* an option that only a report has, if there is one */
 	enum mt_view_by by;
 	size_t top;
 	int done; /* --help or --version: exit with 0 */
@@ -94,6 +101,7 @@ enum {
 	OPTION_JSON = 0x100,
 	OPTION_TOP,
 	OPTION_BY,
+	OPTION_VERIFY_STACKS,
 };
 
 /* getopt's own messages come without the remedy.  found: what getopt_long() returned. */
@@ -117,6 +125,7 @@ static int parse(int argc, char **argv, struct options *ret)
 		{ "json", no_argument, NULL, OPTION_JSON },
 		{ "top", required_argument, NULL, OPTION_TOP },
 		{ "by", required_argument, NULL, OPTION_BY },
+		{ "verify-stacks", no_argument, NULL, OPTION_VERIFY_STACKS },
 		{ "help", no_argument, NULL, 'h' },
 		{ "version", no_argument, NULL, 'V' },
 		{ 0 },
@@ -126,12 +135,16 @@ static int parse(int argc, char **argv, struct options *ret)
 
 	opterr = 0;
 	while (!err && (option = getopt_long(argc, argv, ":hV", longs, NULL)) != -1) {
+		if (option >= OPTION_JSON && option <= OPTION_BY)
+			options.of_report = argv[optind - 1];
 		if (option == OPTION_JSON)
 			options.json = 1;
 		else if (option == OPTION_TOP)
 			err = parse_top(optarg, &options.top);
 		else if (option == OPTION_BY)
 			err = parse_by(optarg, &options.by);
+		else if (option == OPTION_VERIFY_STACKS)
+			options.verify_stacks = 1;
 		else if (option == 'h' || option == 'V')
 			options.done = 1;
 		else
@@ -141,6 +154,10 @@ static int parse(int argc, char **argv, struct options *ret)
 			      stdout);
 			break;
 		}
+	}
+	if (!err && !options.done && options.verify_stacks && options.of_report) {
+		complain("use option", options.of_report, "has no meaning with --verify-stacks");
+		err = -EINVAL;
 	}
 	if (!err && !options.done && optind + 1 != argc) {
 		fprintf(stderr,
@@ -184,7 +201,7 @@ failed:
 	return err;
 }
 
-static void complain_read(const char *path, const struct mt_run *run, int err)
+static void complain_read(const char *path, const struct mt_reader_result *result, int err)
 {
 	char line[320];
 
@@ -193,13 +210,13 @@ static void complain_read(const char *path, const struct mt_run *run, int err)
 		snprintf(line, sizeof(line),
 			 "is not a memtrack artifact%s%s "
 			 "(give a file that memtrack-run wrote)",
-			 run->result.problem[0] ? ": " : "", run->result.problem);
+			 result->problem[0] ? ": " : "", result->problem);
 		break;
 	case -EPROTONOSUPPORT:
 		snprintf(line, sizeof(line),
 			 "is of format version %" PRIu32 ", this reads up to %d "
 			 "(use the memtrack-report of the memtrack that wrote it)",
-			 run->result.version, MT_FORMAT_VERSION);
+			 result->version, MT_FORMAT_VERSION);
 		break;
 	case -EPROTO:
 		snprintf(line, sizeof(line),
@@ -213,16 +230,21 @@ static void complain_read(const char *path, const struct mt_run *run, int err)
 }
 
 /* Reported all the same. */
+static void warn_incomplete(const char *path, const struct mt_reader_result *result)
+{
+	fprintf(stderr, "memtrack-report: '");
+	mt_printable_write(stderr, path);
+	fprintf(stderr,
+		"' is incomplete, after %" PRIu64 " of %" PRIu64 " bytes: %s; "
+		"reporting what is there\n",
+		result->good_bytes, result->file_bytes,
+		result->problem[0] ? result->problem : "it has no end");
+}
+
 static void warn(const char *path, const struct mt_run *run)
 {
 	if (!run->result.complete) {
-		fprintf(stderr, "memtrack-report: '");
-		mt_printable_write(stderr, path);
-		fprintf(stderr,
-			"' is incomplete, after %" PRIu64 " of %" PRIu64 " bytes: %s; "
-			"reporting what is there\n",
-			run->result.good_bytes, run->result.file_bytes,
-			run->result.problem[0] ? run->result.problem : "it has no end");
+		warn_incomplete(path, &run->result);
 	} else if (run->footer.events != run->replay.events) {
 		fprintf(stderr, "memtrack-report: '");
 		mt_printable_write(stderr, path);
@@ -256,7 +278,7 @@ static int report(const struct options *options)
 	if (!err)
 		err = mt_run_read(&run, fd);
 	if (err) {
-		complain_read(options->path, &run, err);
+		complain_read(options->path, &run.result, err);
 		return err;
 	}
 	warn(options->path, &run);
@@ -264,6 +286,33 @@ static int report(const struct options *options)
 	if (err)
 		complain("report", options->path, strerror(-err));
 	return err;
+}
+
+/* What is not there can not be verified either: a file that is cut does not pass. */
+static int verify(const struct options *options)
+{
+	mt_cleanup(mt_closep) int fd = open_artifact(options->path);
+	struct mt_verified verified;
+	int err;
+
+	if (fd < 0)
+		return fd;
+	err = mt_verify_stacks(fd, stdout, &verified);
+	if (err) {
+		complain_read(options->path, &verified.reader, err);
+		return err;
+	}
+	if (!verified.reader.complete)
+		warn_incomplete(options->path, &verified.reader);
+	if (!verified.stacks) {
+		complain("verify the stacks of", options->path,
+			 "it has none (record with memtrack-run --keep-stacks)");
+		return -ENODATA;
+	}
+	if (verified.hashes_right < verified.stacks || verified.chains_different ||
+	    !verified.reader.complete)
+		return -EILSEQ;
+	return 0;
 }
 
 /* A report that did not get out is not a report. */
@@ -281,10 +330,13 @@ static int flush(void)
 int main(int argc, char **argv)
 {
 	struct options options;
+	int failed = 0;
 
 	if (parse(argc, argv, &options))
 		return EXIT_USAGE;
-	if (!options.done && report(&options))
+	if (!options.done)
+		failed = options.verify_stacks ? verify(&options) : report(&options);
+	if (failed && !options.verify_stacks)
 		return EXIT_FAILURE;
-	return flush() ? EXIT_FAILURE : EXIT_SUCCESS;
+	return flush() || failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -104,6 +104,37 @@ static int put_not_tracked(void *ctx, const struct mt_not_tracked *what)
 	return 0;
 }
 
+static int put_mappings(void *ctx, const struct mt_mappings *mappings)
+{
+	FILE *file = ctx;
+
+	fprintf(file, "mappings id=%" PRIu32, mappings->id);
+	for (uint32_t i = 0; i < mappings->len; i++) {
+		const struct mt_mapping *mapping = &mappings->mappings[i];
+
+		fprintf(file, " map=0x%" PRIx64 ",0x%" PRIx64 ",0x%" PRIx64 ",%" PRIu32 ",%" PRIu32,
+			mapping->start, mapping->end, mapping->bias, mapping->module,
+			mapping->flags);
+	}
+	putc('\n', file);
+	return 0;
+}
+
+static int put_kept_stack(void *ctx, const struct mt_kept_stack *stack)
+{
+	FILE *file = ctx;
+
+	fprintf(file,
+		"kept-stack thread=%" PRIu32 " node=%" PRIu32 " mappings=%" PRIu32 " flags=%" PRIu32
+		" start=0x%" PRIx64 " epoch=%" PRIu32 " digest=0x%" PRIx64 " words=",
+		stack->thread, stack->node, stack->mappings, stack->flags, stack->start,
+		stack->epoch, stack->digest);
+	for (size_t i = 0; i < (stack->end - stack->start) / 8; i++)
+		fprintf(file, "%s0x%" PRIx64, i ? "," : "", stack->words[i]);
+	putc('\n', file);
+	return 0;
+}
+
 static int put_event(void *ctx, const struct mt_event *event)
 {
 	static const char *const kinds[_MT_EVENT_MAX] = {
@@ -144,6 +175,8 @@ const struct mt_reader_callbacks mt_artifact_text = {
 	.process_end = put_process_end,
 	.thread = put_thread,
 	.not_tracked = put_not_tracked,
+	.mappings = put_mappings,
+	.kept_stack = put_kept_stack,
 	.event = put_event,
 	.footer = put_footer,
 };

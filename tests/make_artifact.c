@@ -16,6 +16,8 @@
  *   process-end  id end status
  *   thread       id process tid start name
  *   not-tracked  tgid what reason
+ *   mappings     id, map=START,END,BIAS,MODULE,FLAGS for each
+ *   kept-stack   thread node mappings flags start epoch digest words=WORD,...
  *   alloc free realloc-begin realloc-end realloc-failed realloc-freed
  *                time thread node address size function (a name, or its number)
  *   flush                  ends the frame
@@ -32,6 +34,7 @@
 #include <zstd.h>
 
 #include "artifact/writer.h"
+#include "wire/control.h"
 #include "wire/functions.h"
 
 #define MAX_WORDS 256
@@ -47,7 +50,7 @@ struct line {
 
 struct maker {
 	struct mt_writer *writer;
-	uint32_t module, node, process, thread; /* the next id */
+	uint32_t module, node, process, thread, mappings; /* the next id */
 	uint64_t events;
 	struct mt_event last;
 };
@@ -263,6 +266,65 @@ static void make_not_tracked(struct maker *maker, const struct line *line)
 	check(mt_writer_not_tracked(maker->writer, &what));
 }
 
+/* Cuts numbers off that commas divide; returns how many there are, at most max. */
+static size_t numbers(char *text, uint64_t *ret, size_t max)
+{
+	char *save = NULL, *word = strtok_r(text, ",", &save);
+	size_t n = 0;
+
+	for (; word; word = strtok_r(NULL, ",", &save)) {
+		if (n == max)
+			die("more than %zu numbers", max);
+		ret[n++] = number(word);
+	}
+	return n;
+}
+
+static void make_mappings(struct maker *maker, const struct line *line)
+{
+	struct mt_mapping list[MAX_WORDS];
+	struct mt_mappings mappings = {
+		.id = (uint32_t)number_of(line, "id", maker->mappings),
+		.mappings = list,
+	};
+	uint64_t values[5];
+
+	for (unsigned int i = 0; i < line->n; i++) {
+		if (!line->values[i] || strcmp(line->keys[i], "map") != 0)
+			continue;
+		if (numbers(line->values[i], values, 5) != 5)
+			die("a mapping has five numbers");
+		list[mappings.len++] = (struct mt_mapping){
+			.start = values[0],
+			.end = values[1],
+			.bias = values[2],
+			.module = (uint32_t)values[3],
+			.flags = (uint32_t)values[4],
+		};
+	}
+	maker->mappings = mappings.id + 1;
+	check(mt_writer_mappings(maker->writer, &mappings));
+}
+
+static void make_kept_stack(struct maker *maker, const struct line *line)
+{
+	static uint64_t words[MT_BUDGET_MAX_BYTES / 8];
+	size_t n = numbers(text_of(line, "words"), words, sizeof(words) / sizeof(words[0]));
+	struct mt_kept_stack stack = {
+		.thread = (uint32_t)number_of(line, "thread", maker->last.thread),
+		.node = (uint32_t)number_of(line, "node", 0),
+		.mappings = (uint32_t)number_of(line, "mappings", maker->mappings - 1),
+		.flags = (uint32_t)number_of(line, "flags", 0),
+		.start = number_of(line, "start", 0),
+		.epoch = (uint32_t)number_of(line, "epoch", 0),
+		.digest = number_of(line, "digest", 0),
+		.words = words,
+	};
+
+	stack.end = stack.start + 8 * n;
+	check(mt_writer_kept_stack(maker->writer, &stack));
+}
+
 static void make_event(struct maker *maker, const struct line *line, uint8_t type)
 {
 	struct mt_event event = {
@@ -321,6 +383,8 @@ static const struct {
 	{ "process-end", make_process_end },
 	{ "thread", make_thread },
 	{ "not-tracked", make_not_tracked },
+	{ "mappings", make_mappings },
+	{ "kept-stack", make_kept_stack },
 	{ "flush", make_flush },
 	{ "raw", make_raw },
 	{ "footer", make_footer },

@@ -177,6 +177,40 @@ static void put_events(struct sample *sample, uint32_t nodes)
 	}
 }
 
+/* Windows of one word and of several, in one group and in two. */
+static void put_kept(struct sample *sample, uint32_t id, uint32_t nodes)
+{
+	static const struct mt_mapping below[] = { { 0, 1, UINT64_MAX, 0, 0 },
+						   { 1, 0x1000, 1ULL << 63, 1, UINT32_MAX } };
+	static const struct mt_mapping above[] = {
+		{ 0x1000, UINT64_MAX, 0, 1, MT_MAPPING_FOUND },
+	};
+	uint64_t words[20];
+	struct mt_kept_stack one = {
+		.thread = 1, .node = MT_STOP_BAD, .mappings = id, .end = 8, .words = edges + 12
+	};
+	struct mt_kept_stack more = {
+		.thread = 2,
+		.node = nodes - 1,
+		.mappings = id,
+		.flags = UINT32_MAX,
+		.start = (1ULL << 56) - 512 - 16 * 8,
+		.end = (1ULL << 56) - 512 + 4 * 8,
+		.digest = UINT64_MAX,
+		.epoch = UINT32_MAX,
+		.words = words,
+	};
+
+	for (size_t i = 0; i < 20; i++)
+		words[i] = edges[i % N_EDGES];
+	PUT(sample, mappings, (struct mt_mappings){ id, 2, below });
+	PUT(sample, mappings, (struct mt_mappings){ id, 1, above });
+	PUT(sample, kept_stack, one);
+	PUT(sample, mappings, (struct mt_mappings){ id + 1, 0, NULL });
+	more.mappings = id + 1;
+	PUT(sample, kept_stack, more);
+}
+
 static void put_end(struct sample *sample)
 {
 	struct mt_footer footer = { UINT64_MAX, -1, 2 * N_EDGES * N_EDGES, UINT64_MAX, 1ULL << 63 };
@@ -210,10 +244,13 @@ struct artifact_bytes sample_artifact(char **ret_text)
 	put_tables(&sample);
 	put_nodes(&sample, MT_NODE_FIRST);
 	put_events(&sample, MT_NODE_FIRST + N_EDGES);
+	put_kept(&sample, 0, MT_NODE_FIRST + N_EDGES);
 	must(mt_writer_flush(sample.writer) == 0);
 	must(mt_writer_flush(sample.writer) == 0);
 	put_nodes(&sample, MT_NODE_FIRST + N_EDGES);
 	put_events(&sample, MT_NODE_FIRST + 2 * N_EDGES);
+	put_kept(&sample, 2, MT_NODE_FIRST + 2 * N_EDGES);
+	must(mt_writer_flush(sample.writer) == 0);
 	put_end(&sample);
 	must(mt_writer_bytes(sample.writer) > 0);
 	mt_writer_free(sample.writer);

@@ -401,13 +401,15 @@ static void note(void *ctx, const char *text)
 	run->notes += strlen(text);
 }
 
-static void open_run(struct run *run, struct mt_writer *writer)
+static void open_run(struct run *run, struct mt_writer *writer, bool keep_stacks)
 {
 	struct mt_segments_config segments = { .budget_bytes = BUDGET,
 					       .ring_bytes = RING_BYTES,
 					       .control_fd = -1,
 					       .bpf_references_fd = -1 };
-	struct mt_pipeline_config pipeline = { .shim_name = "shim", .note = note, .ctx = run };
+	struct mt_pipeline_config pipeline = {
+		.shim_name = "shim", .note = note, .ctx = run, .keep_stacks = keep_stacks
+	};
 	struct mt_welcome welcome;
 
 	must(mt_segments_open(&segments, &run->segments) == 0);
@@ -452,7 +454,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 	int fd = memfd_create("artifact", MFD_CLOEXEC);
 
 	must(fd >= 0 && mt_writer_new(dup(fd), &header, &writer) == 0);
-	open_run(&run, writer);
+	open_run(&run, writer, len % 2);
 	for (int i = 0; in.len && i < OPERATIONS_MAX; i++)
 		operate(&run, &in);
 	close_run(&run, writer, fd);

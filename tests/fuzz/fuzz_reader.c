@@ -13,11 +13,13 @@
 #include "artifact/reader.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/sample_artifact.h"
+#include "wire/stack_delta.h"
 
 /* What the callbacks were given so far. */
 struct seen {
-	uint32_t headers, modules, nodes, processes, threads, footers;
-	size_t bytes; /* touched, so that memory checkers see them */
+	uint32_t headers, modules, nodes, processes, threads, mappings, footers;
+	uint64_t mapped_end; /* of the last mappings */
+	size_t bytes;	     /* touched, so that memory checkers see them */
 };
 
 static void must(int good)
@@ -96,6 +98,39 @@ static int see_not_tracked(void *ctx, const struct mt_not_tracked *what)
 	return 0;
 }
 
+static int see_mappings(void *ctx, const struct mt_mappings *mappings)
+{
+	struct seen *seen = ctx;
+
+	must(mappings->len <= MT_MAPPINGS_LEN);
+	if (mappings->id == seen->mappings) {
+		seen->mappings++;
+		seen->mapped_end = 0;
+	}
+	must(mappings->id + 1 == seen->mappings);
+	for (uint32_t i = 0; i < mappings->len; i++) {
+		const struct mt_mapping *mapping = &mappings->mappings[i];
+
+		must(mapping->start >= seen->mapped_end && mapping->start < mapping->end);
+		must(mapping->module < seen->modules);
+		seen->mapped_end = mapping->end;
+	}
+	return 0;
+}
+
+static int see_kept_stack(void *ctx, const struct mt_kept_stack *stack)
+{
+	struct seen *seen = ctx;
+
+	must(stack->thread && stack->thread <= seen->threads);
+	must(stack->node < MT_NODE_FIRST + seen->nodes && stack->mappings < seen->mappings);
+	must(mt_window_valid(stack->start, stack->end, MT_BUDGET_MAX_BYTES));
+	for (uint64_t i = 0; i < (stack->end - stack->start) / 8; i++)
+		seen->bytes += stack->words[i];
+	seen->mapped_end = UINT64_MAX;
+	return 0;
+}
+
 static int see_event(void *ctx, const struct mt_event *event)
 {
 	struct seen *seen = ctx;
@@ -124,6 +159,8 @@ static void read_file(const uint8_t *bytes, size_t len)
 		.process_end = see_process_end,
 		.thread = see_thread,
 		.not_tracked = see_not_tracked,
+		.mappings = see_mappings,
+		.kept_stack = see_kept_stack,
 		.event = see_event,
 		.footer = see_footer,
 	};

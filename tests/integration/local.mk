@@ -8,6 +8,7 @@ test_scripts +=			\
 	%D%/churn.test		\
 	%D%/count.test		\
 	%D%/fixtures.test	\
+	%D%/keep.test		\
 	%D%/killed.test		\
 	%D%/programs.test	\
 	%D%/refusals.test	\
@@ -22,6 +23,7 @@ EXTRA_DIST +=				\
 	%D%/counted.py			\
 	%D%/fixtures.py			\
 	%D%/fixtures.tab		\
+	%D%/keep.py			\
 	%D%/killed.py			\
 	%D%/ledger.py			\
 	%D%/programs.py			\

@@ -21,7 +21,8 @@ unit_tests += %D%/test_assemble %D%/test_merge %D%/test_size
 %C%_test_size_LDADD       = $(CHECK_LIBS)
 
 ## The collector's stages, but for the codec and the unwinder.
-unit_tests += %D%/test_batch %D%/test_encode %D%/test_faults %D%/test_place %D%/test_processes	\
+unit_tests += %D%/test_batch %D%/test_encode %D%/test_faults %D%/test_keep %D%/test_place	\
+	%D%/test_processes	\
 	%D%/test_session %D%/test_stacks %D%/test_watch
 collector_test_libs = tests/libsample.a $(collector_libs) $(CHECK_LIBS)
 %C%_test_batch_SOURCES     = %D%/test_batch.c
@@ -33,6 +34,9 @@ collector_test_libs = tests/libsample.a $(collector_libs) $(CHECK_LIBS)
 %C%_test_faults_SOURCES    = %D%/test_faults.c
 %C%_test_faults_CFLAGS     = $(unit_cflags)
 %C%_test_faults_LDADD      = $(collector_test_libs)
+%C%_test_keep_SOURCES      = %D%/test_keep.c
+%C%_test_keep_CFLAGS       = $(unit_cflags)
+%C%_test_keep_LDADD        = $(collector_test_libs)
 %C%_test_place_SOURCES     = %D%/test_place.c
 %C%_test_place_CFLAGS      = $(unit_cflags)
 %C%_test_place_LDADD       = $(collector_test_libs)
@@ -49,7 +53,8 @@ collector_test_libs = tests/libsample.a $(collector_libs) $(CHECK_LIBS)
 %C%_test_watch_CFLAGS      = $(unit_cflags)
 %C%_test_watch_LDADD       = $(collector_test_libs)
 
-unit_tests += %D%/test_artifact %D%/test_columns %D%/test_infos %D%/test_unpack %D%/test_writer
+unit_tests += %D%/test_artifact %D%/test_columns %D%/test_infos %D%/test_kept_stacks	\
+	%D%/test_unpack %D%/test_writer
 %C%_test_artifact_SOURCES = %D%/test_artifact.c
 %C%_test_artifact_CFLAGS  = $(unit_cflags) $(XXHASH_CFLAGS) $(MSGPACK_CFLAGS)
 %C%_test_artifact_LDADD   = $(sample_libs) $(CHECK_LIBS)
@@ -59,6 +64,9 @@ unit_tests += %D%/test_artifact %D%/test_columns %D%/test_infos %D%/test_unpack 
 %C%_test_infos_SOURCES    = %D%/test_infos.c
 %C%_test_infos_CFLAGS     = $(unit_cflags)
 %C%_test_infos_LDADD      = artifact/libartifact.a $(CHECK_LIBS)
+%C%_test_kept_stacks_SOURCES = %D%/test_kept_stacks.c
+%C%_test_kept_stacks_CFLAGS  = $(unit_cflags) $(XXHASH_CFLAGS) $(MSGPACK_CFLAGS)
+%C%_test_kept_stacks_LDADD   = $(sample_libs) $(CHECK_LIBS)
 %C%_test_unpack_SOURCES   = %D%/test_unpack.c
 %C%_test_unpack_CFLAGS    = $(unit_cflags) $(MSGPACK_CFLAGS)
 %C%_test_unpack_LDADD     = artifact/libartifact.a $(MSGPACK_LIBS) $(CHECK_LIBS)
@@ -104,7 +112,7 @@ unit_tests += %D%/test_block_table %D%/test_demangle %D%/test_json_writer %D%/te
 %C%_test_replay_LDADD        = report/libreport.a $(CHECK_LIBS)
 
 ## The unwinder.
-unwind_test_libs = collector/libcollector.a $(LIBELF_LIBS) $(ZSTD_LIBS) $(CHECK_LIBS)
+unwind_test_libs = collector/libunwinder.a $(unwinder_libs) $(CHECK_LIBS)
 cfi_bytes = tests/cfi_bytes.c tests/cfi_bytes.h
 
 unit_tests += %D%/test_call_tree %D%/test_cfi %D%/test_expression %D%/test_image	\
@@ -157,5 +165,4 @@ unit_tests += tests/oracle/cfi_oracle
 tests_oracle_cfi_oracle_SOURCES = tests/oracle/cfi_oracle.c
 tests_oracle_cfi_oracle_CFLAGS  = $(MT_WARN_CFLAGS) $(MT_SAN_CFLAGS) $(LIBDW_CFLAGS)	\
 	$(LIBELF_CFLAGS)
-tests_oracle_cfi_oracle_LDADD   = collector/libcollector.a $(LIBDW_LIBS) $(LIBELF_LIBS)	\
-	$(ZSTD_LIBS)
+tests_oracle_cfi_oracle_LDADD   = collector/libunwinder.a $(LIBDW_LIBS) $(unwinder_libs)

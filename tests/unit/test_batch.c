@@ -25,16 +25,25 @@ static const struct mt_event event = {
 	.type = MT_EVENT_ALLOC, .thread = 1, .node = MT_NODE_FIRST, .address = 64, .size = 8
 };
 static const struct mt_not_tracked other = { .tgid = 7, .what = "b", .reason = "c" };
+static const struct mt_mapping map[3] = { { .end = 1 },
+					  { 1, 2, 3, 0, 4 },
+					  { .start = 2, .end = 3 } };
+static const struct mt_mappings mappings = { .len = 3, .mappings = map };
+static const uint64_t words[3] = { 1, UINT64_MAX, 1ULL << 63 };
+static const struct mt_kept_stack stack = {
+	.thread = 1, .node = MT_NODE_FIRST, .start = 8, .end = 32, .epoch = 9, .words = words
+};
 static const struct mt_process_end end = { .id = 1, .end_ns = 9, .status = 256 };
 
 static const struct {
 	enum mt_batch_kind kind;
 	const void *record;
 } all[] = {
-	{ MT_BATCH_MODULE, &module },	{ MT_BATCH_PROCESS, &process },
-	{ MT_BATCH_THREAD, &thread },	{ MT_BATCH_NODE, &node },
-	{ MT_BATCH_EVENT, &event },	{ MT_BATCH_NOT_TRACKED, &other },
-	{ MT_BATCH_PROCESS_END, &end },
+	{ MT_BATCH_MODULE, &module },	 { MT_BATCH_PROCESS, &process },
+	{ MT_BATCH_THREAD, &thread },	 { MT_BATCH_NODE, &node },
+	{ MT_BATCH_EVENT, &event },	 { MT_BATCH_NOT_TRACKED, &other },
+	{ MT_BATCH_PROCESS_END, &end },	 { MT_BATCH_MAPPINGS, &mappings },
+	{ MT_BATCH_KEPT_STACK, &stack },
 };
 
 #define N_ALL (sizeof(all) / sizeof(all[0]))
@@ -92,12 +101,30 @@ static int see_end(void *ctx, const struct mt_process_end *seen)
 	return 0;
 }
 
+static int see_mappings(void *ctx, const struct mt_mappings *seen)
+{
+	ck_assert_uint_eq(seen->len, 3);
+	ck_assert_mem_eq(seen->mappings, map, sizeof(map));
+	return 0;
+}
+
+static int see_stack(void *ctx, const struct mt_kept_stack *seen)
+{
+	++*(int *)ctx;
+	ck_assert_uint_eq(seen->end - seen->start, sizeof(words));
+	ck_assert_uint_eq(seen->epoch, 9);
+	ck_assert_mem_eq(seen->words, words, sizeof(words));
+	return 0;
+}
+
 START_TEST(comes_out_as_it_went_in)
 {
 	static const struct mt_reader_callbacks callbacks = { .module = see_module,
 							      .process = see_process,
 							      .process_end = see_end,
 							      .thread = see_thread,
+							      .mappings = see_mappings,
+							      .kept_stack = see_stack,
 							      .not_tracked = see_not_tracked,
 							      .event = see_event };
 	static const struct mt_header header = { .machine = "x86_64", .program = "test" };
@@ -115,7 +142,7 @@ START_TEST(comes_out_as_it_went_in)
 	ck_assert_int_eq((int)lseek(fd, 0, SEEK_SET), 0);
 	ck_assert_int_eq(mt_reader_read(fd, &callbacks, &n, &result), 0);
 	ck_assert(result.complete);
-	ck_assert_int_eq(n, 1);
+	ck_assert_int_eq(n, 2);
 	close(fd);
 }
 END_TEST

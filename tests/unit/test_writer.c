@@ -20,6 +20,7 @@
 #include "artifact/writer.h"
 #include "tests/artifact_text.h"
 #include "tests/sample_artifact.h"
+#include "wire/control.h"
 
 static const struct mt_header header = { .machine = "x86_64", .program = "test" };
 static const struct mt_footer footer = { .end_ns = 5, .status = 256, .events = 3 };
@@ -189,6 +190,140 @@ START_TEST(order_of_processes_and_events)
 }
 END_TEST
 
+static const uint64_t words[MT_BUDGET_MAX_BYTES / 8];
+
+/* Their place is behind what they name, in whatever order it comes. */
+START_TEST(order_of_kept_stacks)
+{
+	const struct mt_mapping mapping = { .end = 1 };
+	struct mt_mappings mappings = { .len = 1, .mappings = &mapping };
+	struct mt_event event = { .type = MT_EVENT_FREE, .thread = 1, .function = 10 };
+	struct mt_kept_stack stack = {
+		.thread = 1, .node = MT_NODE_FIRST, .start = 8, .end = 16, .words = words
+	};
+	int fd = artifact_fd("", 0);
+	struct mt_writer *writer = new_writer(dup(fd), 0);
+	struct mt_node node = { .id = MT_NODE_FIRST };
+	struct mt_module module = { .path = "" };
+	struct mt_reader_result result;
+	struct artifact_bytes file;
+	const char *at;
+	char *text;
+
+	ck_assert_int_eq(mt_writer_event(writer, &event), 0);
+	ck_assert_int_eq(mt_writer_module(writer, &module), 0);
+	ck_assert_int_eq(mt_writer_mappings(writer, &mappings), 0);
+	ck_assert_int_eq(mt_writer_node(writer, &node), 0);
+	ck_assert_int_eq(mt_writer_kept_stack(writer, &stack), 0);
+	ck_assert_int_eq(
+		mt_writer_thread(writer, &(struct mt_thread_info){ .id = 2, .process = 1 }), 0);
+	ck_assert_int_eq(mt_writer_event(writer, &event), 0);
+	mappings.id++;
+	ck_assert_int_eq(mt_writer_mappings(writer, &mappings), 0);
+	stack.thread = 2;
+	ck_assert_int_eq(mt_writer_kept_stack(writer, &stack), 0);
+	ck_assert_int_eq(mt_writer_finish(writer, &footer), 0);
+	mt_writer_free(writer);
+	file = artifact_of_fd(fd);
+	ck_assert_int_eq(artifact_read(file.bytes, file.len, &result, &text), 0);
+	ck_assert_str_eq(result.problem, "");
+	at = strstr(text, "\nmappings id=0");
+	ck_assert_ptr_nonnull(at);
+	ck_assert_ptr_null(strstr(at, "\nfree"));
+	at = strstr(at, "\nkept-stack thread=1");
+	ck_assert_ptr_nonnull(at);
+	at = strstr(at, "\nmappings id=1");
+	ck_assert_ptr_nonnull(at);
+	ck_assert_ptr_nonnull(strstr(at, "\nkept-stack thread=2"));
+	free(text);
+	free(file.bytes);
+	close(fd);
+}
+END_TEST
+
+static int count_kept(void *ctx, const struct mt_kept_stack *stack)
+{
+	++*(uint64_t *)ctx;
+	return 0;
+}
+
+/* More windows than a frame may have bytes, and nothing else: they do not pile up. */
+START_TEST(many_kept_stacks)
+{
+	static const struct mt_reader_callbacks callbacks = { .kept_stack = count_kept };
+	struct mt_kept_stack stack = {
+		.thread = 1, .start = 1 << 20, .end = (1 << 20) + 65536, .words = words
+	};
+	int fd = artifact_fd("", 0);
+	struct mt_writer *writer = new_writer(dup(fd), 0);
+	struct mt_reader_result result;
+	uint64_t n = 0, bytes;
+
+	ck_assert_int_eq(mt_writer_mappings(writer, &(struct mt_mappings){ 0 }), 0);
+	ck_assert_int_eq(mt_writer_flush(writer), 0);
+	bytes = mt_writer_bytes(writer);
+	for (int i = 0; i < 2000; i++) {
+		if (i == 100)
+			ck_assert_uint_gt(mt_writer_bytes(writer), bytes);
+		ck_assert_int_eq(mt_writer_kept_stack(writer, &stack), 0);
+	}
+	ck_assert_int_eq(mt_writer_finish(writer, &footer), 0);
+	mt_writer_free(writer);
+	ck_assert_int_eq(lseek(fd, 0, SEEK_SET), 0);
+	ck_assert_int_eq(mt_reader_read(fd, &callbacks, &n, &result), 0);
+	ck_assert_uint_eq(n, 2000);
+	ck_assert_str_eq(result.problem, "");
+	close(fd);
+}
+END_TEST
+
+/* As wrong_call(). */
+static int wrong_keeping(struct mt_writer *writer, int i)
+{
+	struct mt_mapping map[2] = { { .end = 2 }, { .start = 2, .end = 3 } };
+	struct mt_mappings mappings = { .id = 1, .len = 2, .mappings = map };
+	struct mt_kept_stack stack = { .thread = 1, .start = 8, .end = 16, .words = words };
+
+	ck_assert_int_eq(mt_writer_module(writer, &(struct mt_module){ .path = "" }), 0);
+	ck_assert_int_eq(mt_writer_mappings(writer, &(struct mt_mappings){ 0 }), 0);
+	switch (i) {
+	case 0:
+		mappings.id = 2;
+		return mt_writer_mappings(writer, &mappings);
+	case 1:
+		map[1].start = 1;
+		return mt_writer_mappings(writer, &mappings);
+	case 2:
+		map[1].end = 2;
+		return mt_writer_mappings(writer, &mappings);
+	case 3:
+		map[0].module = 1;
+		return mt_writer_mappings(writer, &mappings);
+	case 4:
+		mappings.len = MT_MAPPINGS_LEN + 1;
+		return mt_writer_mappings(writer, &mappings);
+	case 5:
+		ck_assert_int_eq(mt_writer_kept_stack(writer, &stack), 0);
+		mappings.id = 0;
+		return mt_writer_mappings(writer, &mappings);
+	case 6:
+		stack.thread = 2;
+		break;
+	case 7:
+		stack.node = MT_NODE_FIRST;
+		break;
+	case 8:
+		stack.mappings = 1;
+		break;
+	case 9:
+		stack.end = 12;
+		break;
+	default:
+		stack.end = stack.start + 65536;
+	}
+	return mt_writer_kept_stack(writer, &stack);
+}
+
 /* Each of these is refused, and so is all that comes after it. */
 static int wrong_call(struct mt_writer *writer, int i)
 {
@@ -227,8 +362,10 @@ static int wrong_call(struct mt_writer *writer, int i)
 		return mt_writer_process_end(writer, &(struct mt_process_end){ .id = 2 });
 	case 11:
 		return mt_writer_thread(writer, &(struct mt_thread_info){ .id = 3, .process = 1 });
-	default:
+	case 12:
 		return mt_writer_thread(writer, &(struct mt_thread_info){ .id = 1, .process = 2 });
+	default:
+		return wrong_keeping(writer, i - 13);
 	}
 }
 
@@ -440,7 +577,9 @@ int main(void)
 	tcase_add_test(tcase, many_events);
 	tcase_add_test(tcase, many_nodes);
 	tcase_add_test(tcase, order_of_processes_and_events);
-	tcase_add_loop_test(tcase, wrong_calls, 0, 13);
+	tcase_add_test(tcase, order_of_kept_stacks);
+	tcase_add_test(tcase, many_kept_stacks);
+	tcase_add_loop_test(tcase, wrong_calls, 0, 24);
 	tcase_add_test(tcase, after_the_end);
 	tcase_add_test(tcase, a_device_that_is_full);
 	tcase_add_loop_test(tcase, a_file_at_its_limit, 0, 2);
