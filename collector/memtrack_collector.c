@@ -164,8 +164,8 @@ static int parse_options(int argc, char **argv, struct options *o)
 		case 'r':
 			o->run_flags |= MT_RUN_RAW;
 			break;
-		case 'n':
-			o->run_flags |= MT_RUN_NO_STACKS;
+		case 'n': /* and so no references either */
+			o->run_flags |= MT_RUN_NO_STACKS | MT_RUN_RAW;
 			break;
 		case 'f':
 			o->faults = optarg;
@@ -475,6 +475,11 @@ static void record(struct collector *c)
 	}
 }
 
+static double percent(uint64_t part, uint64_t whole)
+{
+	return whole ? 100.0 * (double)part / (double)whole : 0;
+}
+
 static void summarize(struct collector *c, const struct mt_pipeline_counts *n)
 {
 	const struct mt_control *control = c->segments->control;
@@ -493,6 +498,8 @@ static void summarize(struct collector *c, const struct mt_pipeline_counts *n)
 	     st->records, st->resolved, st->raw_records,
 	     st->records ? st->record_bytes / st->records : 0,
 	     st->records ? st->window_bytes / st->records : 0);
+	tell(c, MT_MESSAGE_SUMMARY, "allocations that needed no record and no trap: %.1f %%",
+	     percent(st->resolved > st->records ? st->resolved - st->records : 0, st->resolved));
 	tell(c, MT_MESSAGE_SUMMARY,
 	     "stack records: mismatches %" PRIu64 ", stale %" PRIu64 ", malformed %" PRIu64
 	     ", duplicates %" PRIu64 ", gaps %" PRIu64 ", dropped %" PRIu64 "; lost %" PRIu64,

@@ -40,7 +40,7 @@ enum {
 };
 
 /* Options that have no letter. */
-enum { OPTION_KEEP_STACKS = 0x100 };
+enum { OPTION_KEEP_STACKS = 0x100, OPTION_NO_STACKS, OPTION_RAW_STACKS, OPTION_FAULTS };
 
 /* Arguments of the collector before the command. */
 #define FIXED_MAX 16
@@ -190,9 +190,9 @@ static int parse_options(int argc, char **argv, struct options *o)
 		{ "output", required_argument, NULL, 'o' },
 		{ "stack-size", required_argument, NULL, 's' },
 		{ "capture", required_argument, NULL, 'c' },
-		{ "no-stacks", no_argument, NULL, 'n' },
-		{ "no-stack-compression", no_argument, NULL, 'r' },
-		{ "inject-faults", required_argument, NULL, 'f' },
+		{ "no-stacks", no_argument, NULL, OPTION_NO_STACKS },
+		{ "no-stack-compression", no_argument, NULL, OPTION_RAW_STACKS },
+		{ "inject-faults", required_argument, NULL, OPTION_FAULTS },
 		{ "keep-stacks", no_argument, NULL, OPTION_KEEP_STACKS },
 		{ "verbose", no_argument, NULL, 'v' },
 		{ "help", no_argument, NULL, 'h' },
@@ -222,13 +222,13 @@ static int parse_options(int argc, char **argv, struct options *o)
 		case OPTION_KEEP_STACKS:
 			o->keep_stacks = true;
 			break;
-		case 'n':
+		case OPTION_NO_STACKS:
 			o->no_stacks = true;
 			break;
-		case 'r':
+		case OPTION_RAW_STACKS:
 			o->raw_stacks = true;
 			break;
-		case 'f':
+		case OPTION_FAULTS:
 			o->faults = optarg;
 			break;
 		case 'v':

@@ -113,7 +113,7 @@ def split_stacks(capture):
                            judge.Expectation("ledger stops=no-cfi,bad"))
 
 
-def few_descriptors(capture):
+def few_for_all(capture):
     """Also memtrack-run and the collector have 16 at most, unless they may have more: too few
     for BPF, which is then done without."""
     def limit():
