@@ -178,13 +178,12 @@ static int hold(struct mt_faults *faults, uint16_t slot, const void *record, siz
 	return 0;
 }
 
-/* Where a bit is turned: in the first word behind the head, as far as that depends on the
- * budget, or in the check. */
-static size_t body_at(const struct mt_stack_record *head, size_t len)
+/* Where the last word begins, which is the record's body if it has one. */
+static size_t last_word(const struct mt_stack_record *head, size_t len)
 {
-	if ((size_t)head->len_words * 8 < len)
-		len = (size_t)head->len_words * 8;
-	return len > sizeof(*head) ? sizeof(*head) : offsetof(struct mt_stack_record, check);
+	size_t said = (size_t)head->len_words * 8;
+
+	return (said && said < len ? said : len) - 8;
 }
 
 int mt_faults_push(struct mt_faults *faults, uint32_t slot, const void *record, size_t len,
@@ -218,7 +217,7 @@ int mt_faults_push(struct mt_faults *faults, uint32_t slot, const void *record, 
 		r = push(ctx, slot, record, len);
 		break;
 	case MT_FAULT_CORRUPT:
-		r = push_copy(faults, slot, record, len, body_at(&head, len), push, ctx);
+		r = push_copy(faults, slot, record, len, last_word(&head, len), push, ctx);
 		break;
 	case MT_FAULT_CORRUPT_HEAD:
 		r = push_copy(faults, slot, record, len, n % offsetof(struct mt_stack_record, mask),

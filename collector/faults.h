@@ -12,8 +12,8 @@
  *                drop          it never comes
  *                duplicate     it comes twice
  *                swap          it comes after the next of its slot
- *                corrupt       a bit behind its head is turned, or of its check where there
- *                              is nothing behind it
+ *                corrupt       a bit of its last word is turned, which is behind its head if
+ *                              anything is
  *                corrupt-head  a bit of its head is turned
  *   Ownership: mt_faults_new() gives an object for mt_faults_free(), which takes NULL.
  *   Errors:    -EINVAL: not such a text; problem, with room for MT_FAULTS_PROBLEM, then says

@@ -16,7 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -25,12 +24,10 @@
 #include "collector/probes.h"
 #include "preload/probe.h"
 #include "tests/stack_player.h"
-#include "wire/life.h"
 #include "wire/stack_encode.h"
 
 #define COOKIE 0x1122334455667788ULL
 #define SLOT 7
-#define LIVES_MAX 120
 /* What the kernel sets the probe with, unless it has made it a call. */
 #define INT3 0xcc
 
@@ -40,6 +37,7 @@
 static struct mt_probes *probes;
 static struct mt_control *control;
 static struct mt_reference *reference;
+static volatile struct mt_answer *answer;
 static struct mt_decoder *decoder;
 static struct stack_player player;
 static uint64_t budget;
@@ -52,8 +50,11 @@ static int decode_error;
 
 static int on_stack(void *ctx, const void *bytes, size_t len)
 {
-	ck_assert_uint_ge(len, sizeof(last));
-	memcpy(&last, bytes, sizeof(last));
+	size_t head_bytes = mt_stack_head_bytes(budget);
+
+	ck_assert_uint_ge(len, head_bytes);
+	last.mask[1] = 0;
+	memcpy(&last, bytes, head_bytes);
 	n_records++;
 	record_bytes += len;
 	decode_error = mt_decode_record(decoder, bytes, len, &window);
@@ -76,8 +77,10 @@ static void open_run(const struct mt_probes_config *config)
 	ck_assert_int_eq(mt_probes_open(config, &probes), 0);
 	ck_assert_int_eq(mt_probes_attach(probes, "/proc/self/exe"), 0);
 	control = mt_probes_control(probes);
-	reference = (struct mt_reference *)((char *)mt_probes_references(probes) +
-					    SLOT * (MT_WORDS_OFFSET + budget));
+	answer = &control->answers[SLOT];
+	reference = config->raw ? NULL
+				: (struct mt_reference *)((char *)mt_probes_references(probes) +
+							  SLOT * (MT_WORDS_OFFSET + budget));
 	ck_assert_int_eq(mt_decoder_new((uint32_t)budget, &decoder), 0);
 	player_init(&player, budget, budget);
 }
@@ -106,6 +109,8 @@ static const __u64 *words(void)
 	return (const __u64 *)((char *)reference + MT_WORDS_OFFSET);
 }
 
+static const struct mt_compare plain = { mt_groups_differ, mt_words_of_group_differ };
+
 static void claim(void)
 {
 	mt_probe_send(SLOT, MT_PROBE_REGISTER, 0, 0, 0, COOKIE, 0);
@@ -114,7 +119,7 @@ static void claim(void)
 static uint64_t compare(__u64 mask[2])
 {
 	return mt_digest_window(reference, words(), player.start, player.end, 0, player.epoch,
-				budget, mt_groups_differ, mask);
+				budget, &plain, mask);
 }
 
 /* Probes for the player's window as the shim would; returns what BPF said. */
@@ -126,7 +131,7 @@ static uint32_t probe(void)
 	compare(mask);
 	mt_probe_send(SLOT | (uint64_t)player.epoch << 32, seq, mask[0], player.start, player.end,
 		      COOKIE, mask[1]);
-	return *(volatile uint32_t *)&reference->status;
+	return answer->status;
 }
 
 /* The record that was sent is on the ring, and is the player's window. */
@@ -141,6 +146,8 @@ static void check_sent(void)
 	ck_assert_uint_eq(last.slot, SLOT);
 	ck_assert_uint_eq(last.seq, reference->seq / 2);
 	ck_assert_uint_eq(last.digest, reference->digest);
+	ck_assert_uint_eq(last.entry, reference->entry);
+	ck_assert_uint_eq(last.generation, (uint16_t)reference->generation);
 }
 
 static void first_window(uint64_t bytes)
@@ -160,7 +167,7 @@ START_TEST(churn)
 
 	open_budget(runs[_i].budget_bytes);
 	claim();
-	ck_assert_uint_eq(reference->status, MT_PROBE_REGISTERED);
+	ck_assert_uint_eq(answer->status, MT_PROBE_REGISTERED);
 	for (i = 0; n_records < runs[_i].records; i++) {
 		uint64_t seq = reference->seq, digest;
 		__u64 mask[2];
@@ -169,7 +176,7 @@ START_TEST(churn)
 		if (i % 500 == 499)
 			reference->resync_asked++;
 		digest = compare(mask);
-		if (mt_dictionary_has(dictionary(), digest)) {
+		if (mt_dictionary_find(dictionary(), digest) >= 0) {
 			known++;
 			continue;
 		}
@@ -180,10 +187,10 @@ START_TEST(churn)
 		}
 		mt_probe_send(SLOT | (uint64_t)player.epoch << 32, seq, mask[0], player.start,
 			      player.end, COOKIE, mask[1]);
-		ck_assert_uint_eq(*(volatile uint32_t *)&reference->status, MT_PROBE_SENT);
+		ck_assert_uint_eq(answer->status, MT_PROBE_SENT);
 		check_sent();
 		ck_assert_uint_eq(last.digest, digest);
-		ck_assert(mt_dictionary_has(dictionary(), digest));
+		ck_assert_int_eq(mt_dictionary_find(dictionary(), digest), last.entry);
 	}
 	ck_assert_uint_gt(known, 0);
 	printf("# %u KiB: %lu records of %lu bytes on average, no mismatch, %lu KiB in the "
@@ -204,8 +211,8 @@ START_TEST(claim_forgets)
 
 	open_budget(8192);
 	claim();
-	ck_assert_uint_eq(reference->owner_tid, (uint32_t)syscall(SYS_gettid));
-	ck_assert_uint_eq(reference->owner_tgid, (uint32_t)getpid());
+	ck_assert_uint_eq(answer->owner_tid, (uint32_t)syscall(SYS_gettid));
+	ck_assert_uint_eq(answer->owner_tgid, (uint32_t)getpid());
 	first_window(5000);
 	ck_assert_uint_eq(probe(), MT_PROBE_SENT);
 	check_sent();
@@ -214,7 +221,8 @@ START_TEST(claim_forgets)
 	ck_assert_uint_eq(probe(), MT_PROBE_SENT);
 	check_sent();
 	ck_assert_uint_eq(last.kind, MT_STACK_DELTA);
-	ck_assert_uint_eq(last.len, sizeof(last) + 16);
+	/* One half, and which it is. */
+	ck_assert_uint_eq(last.len_words * 8, sizeof(last) - 8 + 8);
 
 	seq = reference->seq;
 	generation = reference->generation;
@@ -227,7 +235,7 @@ START_TEST(claim_forgets)
 	ck_assert_uint_eq(probe(), MT_PROBE_SENT);
 	check_sent();
 	ck_assert_uint_eq(last.kind, MT_STACK_KEY);
-	ck_assert_uint_eq(reference->probes, 5);
+	ck_assert_uint_eq(answer->probes, 5);
 	close_run();
 }
 END_TEST
@@ -252,7 +260,7 @@ START_TEST(full_ring)
 		for (uint64_t at = player.start; at < player.end; at += 8)
 			*player_word(&player, at) = player_random(&player);
 	} while (probe() == MT_PROBE_SENT);
-	ck_assert_uint_eq(reference->status, MT_PROBE_FULL);
+	ck_assert_uint_eq(answer->status, MT_PROBE_FULL);
 	ck_assert_uint_eq(reference->seq, seq);
 	ck_assert_uint_eq(reference->digest, digest);
 	ck_assert_uint_eq(control->full_probes, 1);
@@ -325,7 +333,7 @@ START_TEST(pages_that_are_not_there)
 	ck_assert_int_eq(madvise(page, 4096, MADV_DONTNEED), 0);
 	seq = reference->seq;
 	mt_probe_send(SLOT, seq, ~0ULL, player.start, player.end, COOKIE, ~0ULL);
-	ck_assert_uint_eq(reference->status, MT_PROBE_FAULT);
+	ck_assert_uint_eq(answer->status, MT_PROBE_FAULT);
 	ck_assert_uint_eq(reference->seq, seq);
 	ck_assert_uint_eq(control->faulted_probes, 1);
 	ck_assert_uint_eq(mt_probes_stacks_produced(probes), mt_probes_stacks_consumed(probes));
@@ -339,7 +347,7 @@ START_TEST(pages_that_are_not_there)
 	ck_assert_uint_eq(probe(), MT_PROBE_SENT);
 	check_sent();
 	mt_probe_send(SLOT, reference->seq, ~0ULL, player.start, player.end + 8, COOKIE, ~0ULL);
-	ck_assert_uint_eq(reference->status, MT_PROBE_FAULT);
+	ck_assert_uint_eq(answer->status, MT_PROBE_FAULT);
 	close_run();
 }
 END_TEST
@@ -367,12 +375,12 @@ START_TEST(windows_that_are_none)
 	seq = reference->seq;
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
 		mt_probe_send(SLOT, seq, ~0ULL, wrong[i].start, wrong[i].end, COOKIE, ~0ULL);
-		ck_assert_uint_eq(reference->status, MT_PROBE_REFUSED);
+		ck_assert_uint_eq(answer->status, MT_PROBE_REFUSED);
 		ck_assert_uint_eq(control->refused_probes, i + 1);
 	}
 	/* No kernel memory, and nothing else that is not there. */
 	mt_probe_send(SLOT, seq, ~0ULL, 0x00ffffffffff0000, 0x00ffffffffff0100, COOKIE, ~0ULL);
-	ck_assert_uint_eq(reference->status, MT_PROBE_FAULT);
+	ck_assert_uint_eq(answer->status, MT_PROBE_FAULT);
 	ck_assert_uint_eq(reference->seq, seq);
 	close_run();
 }
@@ -401,12 +409,12 @@ START_TEST(who_may_probe)
 	seq = reference->seq;
 
 	/* Who does not know the cookie leaves no trace in the slot. */
-	probes_before = reference->probes;
+	probes_before = answer->probes;
 	refused = control->refused_probes;
 	mt_probe_send(SLOT, MT_PROBE_REGISTER, 0, 0, 0, COOKIE + 1, 0);
 	mt_probe_send(SLOT, seq, ~0ULL, player.start, player.end, COOKIE + 1, ~0ULL);
 	mt_probe_send(MT_BPF_SLOTS, MT_PROBE_REGISTER, 0, 0, 0, COOKIE, 0);
-	ck_assert_uint_eq(reference->probes, probes_before);
+	ck_assert_uint_eq(answer->probes, probes_before);
 	ck_assert_uint_eq(control->refused_probes, refused + 3);
 
 	ck_assert_int_eq(pthread_create(&thread, NULL, probe_once, &status), 0);
@@ -445,14 +453,14 @@ END_TEST
  */
 static bool child_probes(void)
 {
-	uint32_t before = reference->probes;
+	uint32_t before = answer->probes;
 
 	mt_probe_renew();
 	claim();
-	if (reference->status != MT_PROBE_REGISTERED || reference->probes != before + 1)
+	if (answer->status != MT_PROBE_REGISTERED || answer->probes != before + 1)
 		return false;
 	++*player_word(&player, player.start);
-	return probe() == MT_PROBE_SENT && reference->probes == before + 2;
+	return probe() == MT_PROBE_SENT && answer->probes == before + 2;
 }
 
 /*
@@ -501,10 +509,10 @@ END_TEST
 
 static volatile int hammering;
 
-/* Without a bound of its own: ends when it is told to. */
-static void *hammer(void *unused)
+/* Without a bound of its own: ends when it is told to; counts its probes. */
+static void *hammer(void *ret)
 {
-	while (hammering)
+	for (; hammering; ++*(uint32_t *)ret)
 		mt_probe_send(SLOT, 0, ~0ULL, player.bound - 512, player.bound, COOKIE, ~0ULL);
 	return NULL;
 }
@@ -512,17 +520,20 @@ static void *hammer(void *unused)
 /* Another thread in the slot at the same time spoils no record. */
 START_TEST(two_in_one_slot)
 {
+	uint32_t probes_before, hers = 0, ours = 0;
 	uint64_t sent = 0, seq;
 	pthread_t thread;
 
 	open_budget(8192);
 	claim();
+	probes_before = answer->probes;
 	hammering = 1;
-	ck_assert_int_eq(pthread_create(&thread, NULL, hammer, NULL), 0);
+	ck_assert_int_eq(pthread_create(&thread, NULL, hammer, &hers), 0);
 	while (sent < 2000) {
 		player_step(&player);
 		seq = reference->seq;
 		probe();
+		ours++;
 		/* The status may be the other's; seq moves for the owner only. */
 		if (reference->seq == seq)
 			continue;
@@ -533,6 +544,145 @@ START_TEST(two_in_one_slot)
 	pthread_join(thread, NULL);
 	ck_assert_uint_eq(reference->busy, 0);
 	ck_assert_uint_gt(control->refused_probes, 0);
+	/* Each was answered, whatever became of it. */
+	ck_assert_uint_eq(answer->probes - probes_before, hers + ours);
+	printf("# %u probes of another, %lu met\n", hers, (uint64_t)control->busy_probes);
+	close_run();
+}
+END_TEST
+
+static void open_raw(uint32_t budget_bytes, uint32_t stacks_bytes)
+{
+	const struct mt_probes_config config = {
+		.cookie = COOKIE,
+		.budget_bytes = budget_bytes,
+		.stacks_bytes = stacks_bytes,
+		.raw = true,
+	};
+
+	open_run(&config);
+	claim();
+	ck_assert_uint_eq(answer->status, MT_PROBE_REGISTERED);
+	ck_assert_uint_eq(answer->owner_tid, (uint32_t)syscall(SYS_gettid));
+	ck_assert_uint_eq(answer->owner_tgid, (uint32_t)getpid());
+}
+
+/* The same without a reference: number is what the record is to have. */
+static uint32_t probe_raw(uint32_t number)
+{
+	mt_probe_send(SLOT | (uint64_t)player.epoch << 32, number, ~0ULL, player.start, player.end,
+		      COOKIE, ~0ULL);
+	return answer->status;
+}
+
+static void check_raw(uint32_t number)
+{
+	uint64_t before = n_records;
+
+	drain();
+	ck_assert_uint_eq(n_records, before + 1);
+	ck_assert_int_eq(decode_error, 0);
+	player_check_window(&player, window.start, window.end, window.words, window.mask);
+	ck_assert_uint_eq(last.kind, MT_STACK_RAW);
+	ck_assert_uint_eq(last.slot, SLOT);
+	ck_assert_uint_eq(last.seq, number);
+	ck_assert_uint_eq(last.epoch, player.epoch);
+}
+
+/* Windows as they are, at every place in a group, and of churning stacks. */
+START_TEST(raw_windows)
+{
+	static const uint32_t runs[] = { 4096, 8192, 16384, 32768, 65536 };
+	uint32_t number = UINT32_MAX - 5;
+	uint32_t probes_before;
+
+	open_raw(runs[_i], 0);
+	probes_before = answer->probes;
+	for (uint64_t at = 0; at < MT_GROUP_WORDS; at++) {
+		player.start = player.bound - 2 * budget + at * 8;
+		for (uint64_t bytes = 8; bytes <= budget - at * 8; bytes += 8 * (1 + bytes / 24)) {
+			player.end = player.start + bytes;
+			ck_assert_uint_eq(probe_raw(++number), MT_PROBE_SENT);
+			check_raw(number);
+		}
+	}
+	for (int i = 0; i < 1000; i++) {
+		player_step(&player);
+		ck_assert_uint_eq(probe_raw(++number), MT_PROBE_SENT);
+		check_raw(number);
+	}
+	ck_assert_uint_eq(answer->probes - probes_before, n_records);
+	printf("# %lu KiB: %lu raw records, %lu KiB in the kernel\n", budget / 1024, n_records,
+	       mt_probes_kernel_bytes(probes) / 1024);
+	close_run();
+}
+END_TEST
+
+START_TEST(raw_refused)
+{
+	uint32_t number = 0, before;
+	char *page;
+
+	open_raw(32768, 0);
+	first_window(20000);
+	ck_assert_uint_eq(probe_raw(++number), MT_PROBE_SENT);
+	check_raw(number);
+
+	/* What could not be read leaves nothing on the ring. */
+	page = (char *)((player.start + 8192) & ~4095ULL);
+	ck_assert_int_eq(madvise(page, 4096, MADV_DONTNEED), 0);
+	before = (uint32_t)n_records;
+	ck_assert_uint_eq(probe_raw(number), MT_PROBE_FAULT);
+	drain();
+	ck_assert_uint_eq(n_records, before);
+	ck_assert_uint_eq(mt_probes_stacks_produced(probes), mt_probes_stacks_consumed(probes));
+	ck_assert_uint_eq(control->faulted_probes, 1);
+	*(volatile char *)page = 0;
+	ck_assert_uint_eq(probe_raw(number), MT_PROBE_SENT);
+	check_raw(number);
+
+	/* Windows that are none, and who does not own the slot. */
+	player.end = player.start + 32768 + 8;
+	ck_assert_uint_eq(probe_raw(number), MT_PROBE_REFUSED);
+	player.end = player.start + 12;
+	ck_assert_uint_eq(probe_raw(number), MT_PROBE_REFUSED);
+	player.end = player.start;
+	ck_assert_uint_eq(probe_raw(number), MT_PROBE_REFUSED);
+	first_window(800);
+	mt_probe_send(SLOT + 1, 1, 0, player.start, player.end, COOKIE, 0);
+	ck_assert_uint_eq(control->answers[SLOT + 1].status, MT_PROBE_REFUSED);
+	ck_assert_uint_eq(control->refused_probes, 4);
+	drain();
+	ck_assert_uint_eq(n_records, before + 1);
+	close_run();
+}
+END_TEST
+
+/* A ring without room for the largest window says so, and goes on when it is read. */
+START_TEST(raw_full_ring)
+{
+	uint32_t number = 0;
+	uint64_t before;
+
+	open_raw(8192, 65536);
+	first_window(800);
+	do
+		ck_assert_uint_lt(number, 1000);
+	while (probe_raw(++number) == MT_PROBE_SENT);
+	ck_assert_uint_eq(answer->status, MT_PROBE_FULL);
+	ck_assert_uint_eq(control->full_probes, 1);
+	ck_assert_uint_ne(control->latch, 0);
+	ck_assert_uint_eq(control->latch_ring, MT_LATCH_STACKS);
+	ck_assert_uint_eq(control->latch_slot, SLOT);
+	before = n_records;
+	drain();
+	ck_assert_uint_eq(n_records, before + number - 1);
+	ck_assert_int_eq(decode_error, 0);
+	ck_assert_uint_eq(last.seq, number - 1);
+	control->latch = 0;
+	ck_assert_uint_eq(probe_raw(number), MT_PROBE_SENT);
+	check_raw(number);
+	ck_assert_uint_eq(control->latch, 0);
 	close_run();
 }
 END_TEST
@@ -566,131 +716,6 @@ START_TEST(amount_wakes)
 	}
 	pthread_join(thread, NULL);
 	ck_assert_int_eq(woken, 1);
-	close_run();
-}
-END_TEST
-
-/* What came on the ring "life". */
-static union {
-	struct mt_life_head head;
-	struct mt_life_fork fork;
-	struct mt_life_exec exec;
-	struct mt_life_exit exit;
-} lives[LIVES_MAX];
-static unsigned n_lives;
-
-static int on_life(void *ctx, const void *bytes, size_t len)
-{
-	ck_assert_uint_lt(n_lives, LIVES_MAX);
-	ck_assert_uint_le(len, sizeof(*lives));
-	memcpy(&lives[n_lives], bytes, len);
-	ck_assert_uint_eq(lives[n_lives].head.len, len);
-	n_lives++;
-	return 0;
-}
-
-static void *named_thread(void *unused)
-{
-	prctl(PR_SET_NAME, "life thread");
-	return NULL;
-}
-
-/* A child that has a thread, then runs true(1). */
-static pid_t run_child(void)
-{
-	pid_t child = fork();
-	pthread_t thread;
-
-	ck_assert_int_ge(child, 0);
-	if (!child) {
-		if (!pthread_create(&thread, NULL, named_thread, NULL))
-			pthread_join(thread, NULL);
-		execl("/bin/true", "true", (char *)NULL);
-		_exit(127);
-	}
-	return child;
-}
-
-START_TEST(lives_of_members)
-{
-	pid_t child;
-	int status;
-
-	open_budget(8192);
-	child = run_child();
-	ck_assert_int_eq(waitpid(child, &status, 0), child);
-	ck_assert_int_eq(mt_probes_drain(probes, on_stack, on_life, NULL), 0);
-	ck_assert_uint_eq(n_lives, 0);
-
-	ck_assert_int_eq(mt_probes_add_member(probes, getpid()), 0);
-	child = run_child();
-	ck_assert_int_eq(waitpid(child, &status, 0), child);
-	ck_assert_int_eq(status, 0);
-	ck_assert_int_eq(mt_probes_drain(probes, on_stack, on_life, NULL), 0);
-	ck_assert_uint_eq(n_lives, 4);
-	for (unsigned i = 0; i < n_lives; i++) {
-		ck_assert_uint_eq(lives[i].head.tgid, (uint32_t)child);
-		ck_assert_uint_gt(lives[i].head.time_ns, i ? lives[i - 1].head.time_ns : 0);
-	}
-	ck_assert_uint_eq(lives[0].head.type, MT_LIFE_FORK);
-	ck_assert_uint_eq(lives[0].fork.parent_tgid, (uint32_t)getpid());
-
-	ck_assert_uint_eq(lives[1].head.type, MT_LIFE_EXIT);
-	ck_assert_uint_ne(lives[1].head.tid, (uint32_t)child);
-	ck_assert_uint_eq(lives[1].exit.group_dead, 0);
-	ck_assert_str_eq((char *)lives[1].exit.comm, "life thread");
-
-	ck_assert_uint_eq(lives[2].head.type, MT_LIFE_EXEC);
-	ck_assert_str_eq((char *)lives[2].exec.comm, "true");
-	ck_assert_str_eq((char *)lives[2].exec.filename, "/bin/true");
-
-	ck_assert_uint_eq(lives[3].head.type, MT_LIFE_EXIT);
-	ck_assert_uint_eq(lives[3].exit.group_dead, 1);
-	ck_assert_uint_eq(lives[3].exit.exit_code, 0);
-
-	/* A child of a child, killed; then the run is told how. */
-	n_lives = 0;
-	child = fork();
-	if (!child) {
-		pid_t grandchild = fork();
-
-		if (!grandchild)
-			raise(SIGKILL);
-		waitpid(grandchild, &status, 0);
-		_exit(3);
-	}
-	ck_assert_int_eq(waitpid(child, &status, 0), child);
-	ck_assert_int_eq(mt_probes_drain(probes, on_stack, on_life, NULL), 0);
-	ck_assert_uint_eq(n_lives, 4);
-	ck_assert_uint_eq(lives[1].fork.parent_tgid, (uint32_t)child);
-	ck_assert_uint_eq(lives[2].exit.exit_code, SIGKILL);
-	ck_assert_uint_eq(lives[3].exit.exit_code, 3 << 8);
-	ck_assert_uint_eq(control->lost_lives, 0);
-	ck_assert_uint_eq(control->lost_members, 0);
-	close_run();
-}
-END_TEST
-
-START_TEST(life_ring_overflows_loudly)
-{
-	const struct mt_probes_config config = {
-		.cookie = COOKIE,
-		.budget_bytes = 8192,
-		.life_bytes = 4096,
-	};
-
-	open_run(&config);
-	ck_assert_int_eq(mt_probes_add_member(probes, getpid()), 0);
-	for (int i = 0; i < 60; i++) {
-		pid_t child = fork();
-
-		if (!child)
-			_exit(0);
-		ck_assert_int_eq(waitpid(child, NULL, 0), child);
-	}
-	ck_assert_int_eq(mt_probes_drain(probes, on_stack, on_life, NULL), 0);
-	ck_assert_uint_gt(n_lives, 30);
-	ck_assert_uint_eq(n_lives + control->lost_lives, 120);
 	close_run();
 }
 END_TEST
@@ -759,9 +784,10 @@ int main(void)
 	tcase_add_test(cases, who_may_probe);
 	tcase_add_test(cases, fork_child_renews_the_probe);
 	tcase_add_test(cases, two_in_one_slot);
+	tcase_add_loop_test(cases, raw_windows, 0, 5);
+	tcase_add_test(cases, raw_refused);
+	tcase_add_test(cases, raw_full_ring);
 	tcase_add_test(cases, amount_wakes);
-	tcase_add_test(cases, lives_of_members);
-	tcase_add_test(cases, life_ring_overflows_loudly);
 	tcase_add_test(cases, what_can_not_be_attached);
 	tcase_add_test(cases, sizes_that_are_none);
 	srunner_run_all(runner, CK_NORMAL);

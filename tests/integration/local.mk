@@ -43,11 +43,14 @@ check_LTLIBRARIES += %D%/count_preload.la
 
 ## The BPF programs, without the shim but for how it renews the probe in a child.
 if ENABLE_BPF
-unit_tests += %D%/capture_probe
+unit_tests += %D%/capture_probe %D%/life_probe
 %C%_capture_probe_SOURCES = %D%/capture_probe.c %D%/probe_sites.S preload/probe.c	\
 	tests/stack_player.h
 %C%_capture_probe_CFLAGS  = $(MT_WARN_CFLAGS) $(MT_SAN_CFLAGS) $(CHECK_CFLAGS)
 %C%_capture_probe_LDADD   = $(collector_libs) $(CHECK_LIBS)
+%C%_life_probe_SOURCES = %D%/life_probe.c %D%/probe_sites.S
+%C%_life_probe_CFLAGS  = $(MT_WARN_CFLAGS) $(MT_SAN_CFLAGS) $(CHECK_CFLAGS)
+%C%_life_probe_LDADD   = $(collector_libs) $(CHECK_LIBS)
 else
-EXTRA_DIST += %D%/capture_probe.c %D%/probe_sites.S
+EXTRA_DIST += %D%/capture_probe.c %D%/life_probe.c %D%/probe_sites.S
 endif
