@@ -74,22 +74,33 @@ void mt_watch_free(struct mt_watch *w)
 	free(w);
 }
 
-/* Whether /proc/TGID/FILE holds the text; a file that can not be read does not. */
+/*
+ * Whether /proc/TGID/FILE holds the text; a file that can not be read does not.  Where its
+ * environment lies a process may say itself, and that it has no end.
+ */
 static bool proc_has(uint32_t tgid, const char *name, const char *text)
 {
-	mt_cleanup(mt_fclosep) FILE *file = NULL;
-	mt_cleanup(mt_freep) char *line = NULL;
-	int separator = strcmp(name, "environ") ? '\n' : '\0';
-	size_t room = 0;
-	char path[64];
+	mt_cleanup(mt_closep) int fd = -1;
+	size_t text_len = strlen(text), len = 0, done = 0;
+	char path[64], block[16384];
+	ssize_t n;
 
 	snprintf(path, sizeof(path), "/proc/%u/%s", tgid, name);
-	file = fopen(path, "re");
-	if (!file)
-		return false;
-	while (getdelim(&line, &room, separator, file) > 0)
-		if (strstr(line, text))
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	while (fd >= 0 && done < MT_WATCH_PROC_BYTES) {
+		n = read(fd, block + len, sizeof(block) - len);
+		if (n <= 0)
+			break;
+		done += (size_t)n;
+		len += (size_t)n;
+		if (memmem(block, len, text, text_len))
 			return true;
+		/* At the end there may be the beginning of it. */
+		if (len >= text_len) {
+			memmove(block, block + len - (text_len - 1), text_len - 1);
+			len = text_len - 1;
+		}
+	}
 	return false;
 }
 

@@ -6,8 +6,8 @@
 # own, so that a target can take one without another: the shim must never be built with a
 # sanitizer, whose allocator it would drag into the tracked process.
 #
-# Sets: CC (with -std), MT_WARN_CFLAGS, MT_WARN_CXXFLAGS, MT_WERROR, MT_SAN_CFLAGS,
-# MT_FUZZ_LIBS and the conditionals SANITIZERS and FUZZING_ENGINE.
+# Sets: CC (with -std), MT_WARN_CFLAGS, MT_WARN_CXXFLAGS, MT_WERROR, MT_OWN_LOOPS_CFLAGS,
+# MT_SAN_CFLAGS, MT_FUZZ_LIBS and the conditionals SANITIZERS and FUZZING_ENGINE.
 
 # MT_IF_FLAG(FLAG, IF-ACCEPTED, [IF-REFUSED])
 # The compiler of the current language.  An unknown -Wno-* is only reported next to another
@@ -62,6 +62,13 @@ done
 MT_WARN_CXXFLAGS="$MT_WARN_CXXFLAGS $MT_WERROR"
 AC_LANG_POP([C++])
 
+dnl The shim calls no function of the C library: a loop of its own that copies or clears must
+dnl not become a call of memcpy or memset.
+MT_OWN_LOOPS_CFLAGS=
+MT_IF_FLAG([-fno-tree-loop-distribute-patterns],
+	[MT_OWN_LOOPS_CFLAGS=-fno-tree-loop-distribute-patterns],
+	[MT_OWN_LOOPS_CFLAGS=-fno-builtin])
+
 MT_SAN_CFLAGS=
 AS_IF([test "x$enable_sanitizers" != xno],
 	[MT_SAN_CFLAGS="-fsanitize=address,undefined -fno-omit-frame-pointer"])
@@ -76,6 +83,7 @@ AM_CONDITIONAL([FUZZING_ENGINE], [test "x$with_fuzzing_engine" != xno])
 AC_SUBST([MT_WARN_CFLAGS])
 AC_SUBST([MT_WARN_CXXFLAGS])
 AC_SUBST([MT_WERROR])
+AC_SUBST([MT_OWN_LOOPS_CFLAGS])
 AC_SUBST([MT_SAN_CFLAGS])
 AC_SUBST([MT_FUZZ_LIBS])
 ])

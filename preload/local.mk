@@ -49,8 +49,9 @@ pkglib_LTLIBRARIES += %D%/libmemtrack-preload.la
 	%D%/thread.h
 
 %C%_libmemtrack_preload_la_CFLAGS = $(MT_WARN_CFLAGS)					\
+	$(MT_OWN_LOOPS_CFLAGS)								\
 	-O2 -mgeneral-regs-only -mno-red-zone -fvisibility=hidden			\
-	-ftls-model=initial-exec -fno-builtin-malloc -fno-tree-loop-distribute-patterns	\
+	-ftls-model=initial-exec -fno-builtin-malloc					\
 	-fno-plt -fno-strict-aliasing -fno-stack-protector -fcf-protection=full
 
 %C%_libmemtrack_preload_la_LDFLAGS = -module -avoid-version -shared -Wc,-nostartfiles	\

@@ -224,7 +224,8 @@ bool mt_ring_try(const struct mt_ring *ring, const struct mt_cell *cell)
 static void latch(const struct mt_ring *ring)
 {
 	struct mt_control *control = mt_session.control;
-	uint64_t open = 0, now = mt_now_ns();
+	uint64_t now = mt_now_ns();
+	__u64 open = 0;
 
 	if (!__atomic_compare_exchange_n(&control->latch, &open, now | 1, false, __ATOMIC_SEQ_CST,
 					 __ATOMIC_RELAXED))

@@ -27,6 +27,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "preload/address.h"
 #include "preload/apart.h"
 #include "preload/arena.h"
 #include "preload/compare.h"
@@ -85,33 +86,6 @@ static const char *variable(char **env, const char *name)
 			return e + 1;
 	}
 	return NULL;
-}
-
-static bool parse_address(struct mt_address *ret, const char *text)
-{
-	uint64_t cookie = 0;
-	size_t i;
-
-	for (i = 0; i < 16; i++, text++) {
-		int digit;
-
-		if (*text >= '0' && *text <= '9')
-			digit = *text - '0';
-		else if (*text >= 'a' && *text <= 'f')
-			digit = *text - 'a' + 10;
-		else
-			return false;
-		cookie = cookie << 4 | digit;
-	}
-	if (*text != ':')
-		return false;
-	text++;
-	ret->cookie = cookie;
-	for (i = 0; text[i] && i < sizeof(ret->path) - 1; i++)
-		ret->path[i] = text[i];
-	/* One that no socket address can hold: the abstract name has to do. */
-	ret->path[text[i] ? 0 : i] = '\0';
-	return true;
 }
 
 static long retry(long number, long a, long b, long c)
@@ -427,7 +401,7 @@ static bool join(char **env)
 
 	/* Another C library's mutexes are not those of the rings. */
 	if (!text || !gnu_get_libc_version || getauxval(AT_SECURE) ||
-	    !parse_address(&mt_session.address, text))
+	    !mt_address_parse(&mt_session.address, text))
 		return false;
 	do {
 		err = shake(&mt_session.address, MT_HELLO_START);

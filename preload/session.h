@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "preload/address.h"
 #include "wire/control.h"
 #include "wire/reference.h"
 #include "wire/ring.h"
@@ -34,12 +35,6 @@ struct mt_chunk {
 	uint32_t capture; /* MT_CAPTURE_* */
 	/* Of each slot: room for the copy of a window, this process's own; NULL: not yet. */
 	char *copies[MT_CHUNK_SLOTS];
-};
-
-/* What MEMTRACK_RUN said when the image started; the program may change it. */
-struct mt_address {
-	uint64_t cookie;
-	char path[108]; /* as in struct sockaddr_un; empty: the abstract name only */
 };
 
 enum mt_phase {

@@ -33,6 +33,7 @@ struct range {
 struct ranges {
 	struct range *ranges;
 	size_t len, room;
+	size_t seen; /* those that are not in it, too */
 };
 
 /* A function or an inlined call. */
@@ -62,9 +63,11 @@ static int add_ranges(struct ranges *ranges, Dwarf_Die *die, size_t owner, unsig
 	ptrdiff_t at = 0;
 	int added = 0;
 
-	while ((at = dwarf_ranges(die, at, &base, &start, &end)) > 0) {
+	while (ranges->seen < MT_SCOPES_RANGES_MAX &&
+	       (at = dwarf_ranges(die, at, &base, &start, &end)) > 0) {
 		int err;
 
+		ranges->seen++;
 		if (!start || start >= end)
 			continue;
 		err = mt_grow(&ranges->ranges, &ranges->room, ranges->len + 1,
@@ -226,12 +229,13 @@ static int visit(struct unit *unit, Dwarf_Die *die, size_t outer, unsigned int d
 	return 1;
 }
 
-/* A sibling that does not lie behind would make the walk endless. */
-static int next_sibling(Dwarf_Die *die)
+/*
+ * A sibling that does not lie behind all that was visited would make the walk endless, or
+ * double it at each depth: what lies there was a child before.
+ */
+static int next_sibling(Dwarf_Die *die, uintptr_t visited)
 {
-	const void *before = die->addr;
-
-	return dwarf_siblingof(die, die) == 0 && (uintptr_t)die->addr > (uintptr_t)before;
+	return dwarf_siblingof(die, die) == 0 && (uintptr_t)die->addr > visited;
 }
 
 /* All calls of a unit, depth first; without recursion, since the depth is the file's. */
@@ -242,6 +246,7 @@ static int walk(struct unit *unit, Dwarf_Die *top)
 		size_t outer; /* around die */
 	} stack[MT_SCOPES_DEPTH];
 	unsigned int depth = 0;
+	uintptr_t visited;
 
 	if (dwarf_child(top, &stack[0].die))
 		return 0;
@@ -253,6 +258,7 @@ static int walk(struct unit *unit, Dwarf_Die *top)
 
 		if (ret < 0)
 			return ret;
+		visited = (uintptr_t)stack[depth].die.addr;
 		if (ret && depth + 1 < MT_SCOPES_DEPTH &&
 		    dwarf_child(&stack[depth].die, &child) == 0) {
 			depth++;
@@ -260,7 +266,7 @@ static int walk(struct unit *unit, Dwarf_Die *top)
 			stack[depth].outer = inner;
 			continue;
 		}
-		while (!next_sibling(&stack[depth].die))
+		while (!next_sibling(&stack[depth].die, visited))
 			if (!depth--)
 				return 0;
 	}

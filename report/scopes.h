@@ -13,12 +13,14 @@
  *   Ownership: the Dwarf is the caller's and outlives the index.
  *   Errors:    -ENOMEM.  Debug information that can not be read is as if it was not there.
  *   Bounds:    40 bytes for each range of a function or an inlined call, of the units that
- *              were asked for; DIEs nested deeper than MT_SCOPES_DEPTH are not seen.
+ *              were asked for, MT_SCOPES_RANGES_MAX of a unit: many may share one list.  DIEs
+ *              nested deeper than MT_SCOPES_DEPTH are not seen.
  */
 #include <elfutils/libdw.h>
 #include <stddef.h>
 
 #define MT_SCOPES_DEPTH 256
+#define MT_SCOPES_RANGES_MAX (1u << 24)
 /* Inlined calls in one address that are told. */
 #define MT_SCOPES_MAX 64
 

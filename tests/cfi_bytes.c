@@ -31,6 +31,26 @@ void cfi_put_uleb(struct cfi_bytes *b, uint64_t value)
 	cfi_put(b, 1, value);
 }
 
+static uint32_t adler32(const uint8_t *bytes, size_t len)
+{
+	uint32_t a = 1, b = 0;
+
+	for (size_t i = 0; i < len; i++) {
+		a = (a + bytes[i]) % 65521;
+		b = (b + a) % 65521;
+	}
+	return b << 16 | a;
+}
+
+void cfi_put_zlib(struct cfi_bytes *b, const void *bytes, size_t len)
+{
+	cfi_put_bytes(b, "\x78\x01\x01", 3);
+	cfi_put(b, 2, len);
+	cfi_put(b, 2, ~len);
+	cfi_put_bytes(b, bytes, len);
+	cfi_put(b, 4, __builtin_bswap32(adler32(bytes, len)));
+}
+
 void cfi_end_entry(struct cfi_bytes *b, size_t offset)
 {
 	uint32_t len;

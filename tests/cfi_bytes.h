@@ -20,6 +20,9 @@ void cfi_put(struct cfi_bytes *b, unsigned int width, uint64_t value);
 void cfi_put_uleb(struct cfi_bytes *b, uint64_t value);
 void cfi_put_bytes(struct cfi_bytes *b, const void *bytes, size_t len);
 
+/* The same as a zlib stream of one stored block; len < 65536. */
+void cfi_put_zlib(struct cfi_bytes *b, const void *bytes, size_t len);
+
 /*
  * A CIE with these instructions: version 1, code alignment 1, data alignment -8.
  * augmentation: "", "zR" (encoding is used) or "zRS".  Returns its offset.

@@ -9,8 +9,11 @@
 # A program that prints no TAP is one case: status 0 passed, 77 skipped, for the reason in
 # its last line.
 
+# Check's own limit is seconds for a case, which is little for a build with sanitizers, or on
+# a machine that has others to serve.
 CK_TAP_LOG_FILE_NAME=-
-export CK_TAP_LOG_FILE_NAME
+CK_TIMEOUT_MULTIPLIER=${CK_TIMEOUT_MULTIPLIER:-15}
+export CK_TAP_LOG_FILE_NAME CK_TIMEOUT_MULTIPLIER
 
 out=$(mktemp) || exit 99
 trap 'rm -f "$out"' EXIT

@@ -82,7 +82,7 @@ static inline void player_move_start(struct stack_player *player)
 	switch (player_random(player) % 16) {
 	case 0: /* the same place modulo the budget */
 		step = player->budget_bytes;
-		/* fall through */
+		__attribute__((fallthrough));
 	case 1:
 	case 2:
 	case 3:

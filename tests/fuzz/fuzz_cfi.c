@@ -169,33 +169,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 	return 0;
 }
 
-/* A copy of the input's first len bytes, in an allocation of that size. */
-static void run(const uint8_t *bytes, size_t len)
-{
-	uint8_t *copy = malloc(len ? len : 1);
-
-	must(copy != NULL);
-	memcpy(copy, bytes, len);
-	LLVMFuzzerTestOneInput(copy, len);
-	free(copy);
-}
-
-/* All truncations of a good input, and others at each byte. */
-static void run_around(struct cfi_bytes *b)
-{
-	static const uint8_t masks[] = { 0x01, 0x80, 0xff, 0x12 };
-
-	for (size_t len = 0; len <= b->len; len++)
-		run(b->bytes, len);
-	for (size_t i = 0; i < b->len; i++) {
-		for (size_t j = 0; j < sizeof(masks); j++) {
-			b->bytes[i] ^= masks[j];
-			run(b->bytes, b->len);
-			b->bytes[i] ^= masks[j];
-		}
-	}
-}
-
 /* Instructions of all kinds, in short functions, so that a stack has to pass many. */
 static size_t put_functions(struct cfi_bytes *b, uint64_t *table)
 {
@@ -248,19 +221,19 @@ void fuzz_corpus(void)
 	parts.table_len = put_functions(&eh_frame, table);
 	cfi_put(&eh_frame, 4, 0);
 	elf_put(&file, &parts);
-	run_around(&file);
+	fuzz_try_around(file.bytes, file.len, 1);
 	raw.len = 0;
 	cfi_put(&raw, 1, 'E');
 	cfi_put_bytes(&raw, eh_frame.bytes, eh_frame.len);
-	run_around(&raw);
+	fuzz_try_around(raw.bytes, raw.len, 1);
 	raw.len = 0;
 	cfi_put(&raw, 1, 'D');
 	cfi_put_bytes(&raw, debug_frame.bytes, debug_frame.len);
-	run_around(&raw);
+	fuzz_try_around(raw.bytes, raw.len, 1);
 	parts.table = NULL;
 	parts.table_len = 0;
 	elf_put(&file, &parts);
-	run_around(&file);
+	fuzz_try_around(file.bytes, file.len, 1);
 	/* They are the process's, not a leak. */
 	mt_unwinder_free(unwinder);
 	unwinder = NULL;

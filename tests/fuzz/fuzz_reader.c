@@ -215,61 +215,26 @@ static const struct {
 
 #define N_ATTACKS (sizeof(attacks) / sizeof(attacks[0]))
 
-/* A copy of the input's first len bytes, in an allocation of that size. */
-static void run(const uint8_t *bytes, size_t len)
-{
-	uint8_t *copy = malloc(len ? len : 1);
-
-	must(copy != NULL);
-	memcpy(copy, bytes, len);
-	LLVMFuzzerTestOneInput(copy, len);
-	free(copy);
-}
-
-static uint64_t next_random(uint64_t *state)
-{
-	*state = *state * 6364136223846793005 + 1442695040888963407;
-	return *state >> 24;
-}
-
-/* A few bytes changed, or a piece put where another one was. */
-static void mix(uint8_t *copy, size_t len, uint64_t *state)
-{
-	for (uint64_t i = next_random(state) % 8; i < 8; i++) {
-		size_t from = next_random(state) % len, to = next_random(state) % len;
-
-		if (next_random(state) % 8)
-			copy[to] = (uint8_t)next_random(state);
-		else
-			memmove(copy + to, copy + from, len - (from > to ? from : to));
-	}
-}
-
 /* All truncations of a good input, and some bit flipped and some attack made at each byte. */
 static void run_around(uint8_t *bytes, size_t len, unsigned int mixtures)
 {
 	uint8_t *copy = malloc(len + 16);
-	uint64_t state = 1;
 
 	must(copy != NULL);
 	for (size_t i = 0; i <= len; i++)
-		run(bytes, i);
+		fuzz_try(bytes, i);
 	for (size_t i = 0; i < len; i++) {
 		bytes[i] ^= (uint8_t)(1u << i % 8);
-		run(bytes, len);
+		fuzz_try(bytes, len);
 		bytes[i] ^= (uint8_t)(1u << i % 8);
 	}
 	for (size_t i = 0; i < 3 * len; i++) {
 		memcpy(copy, bytes, len);
 		memcpy(copy + i / 3, attacks[i % N_ATTACKS].bytes, attacks[i % N_ATTACKS].len);
-		run(copy, len);
-	}
-	for (unsigned int i = 0; i < mixtures; i++) {
-		memcpy(copy, bytes, len);
-		mix(copy, len, &state);
-		run(copy, len);
+		fuzz_try(copy, len);
 	}
 	free(copy);
+	fuzz_try_mixed(bytes, len, mixtures);
 }
 
 void fuzz_corpus(void)

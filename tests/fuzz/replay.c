@@ -7,9 +7,21 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/cleanup.h"
 #include "tests/fuzz/fuzz.h"
+
+void fuzz_try(const uint8_t *bytes, size_t len)
+{
+	uint8_t *copy = malloc(len ? len : 1);
+
+	fuzz_must(copy != NULL);
+	if (len)
+		memcpy(copy, bytes, len);
+	LLVMFuzzerTestOneInput(copy, len);
+	free(copy);
+}
 
 static int replay(const char *path)
 {

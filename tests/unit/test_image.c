@@ -135,17 +135,6 @@ START_TEST(with_less)
 }
 END_TEST
 
-static uint32_t adler32(const uint8_t *bytes, size_t len)
-{
-	uint32_t a = 1, b = 0;
-
-	for (size_t i = 0; i < len; i++) {
-		a = (a + bytes[i]) % 65521;
-		b = (b + a) % 65521;
-	}
-	return b << 16 | a;
-}
-
 static void put_chdr(uint32_t type, uint64_t size)
 {
 	Elf64_Chdr chdr = { .ch_type = type, .ch_size = size, .ch_addralign = 8 };
@@ -154,15 +143,10 @@ static void put_chdr(uint32_t type, uint64_t size)
 	cfi_put_bytes(&compressed, &chdr, sizeof(chdr));
 }
 
-/* One stored block is a zlib stream, too. */
 static void put_zlib(uint64_t size)
 {
 	put_chdr(ELFCOMPRESS_ZLIB, size);
-	cfi_put_bytes(&compressed, "\x78\x01\x01", 3);
-	cfi_put(&compressed, 2, debug_frame.len);
-	cfi_put(&compressed, 2, ~debug_frame.len);
-	cfi_put_bytes(&compressed, debug_frame.bytes, debug_frame.len);
-	cfi_put(&compressed, 4, __builtin_bswap32(adler32(debug_frame.bytes, debug_frame.len)));
+	cfi_put_zlib(&compressed, debug_frame.bytes, debug_frame.len);
 }
 
 static void put_zstd(uint64_t size)

@@ -426,7 +426,7 @@ static int late(int n)
 }
 
 /* Runs inside ld.so's resolver when live_late is called for the first time. */
-static int (*resolve_late(void))(int)
+__attribute__((used)) static int (*resolve_late(void))(int)
 {
 	if (live.captures == 0 && getenv("LIVE_CAPTURE"))
 		leaf(0);

@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -169,6 +171,85 @@ START_TEST(zombie)
 }
 END_TEST
 
+/* The n-th number behind the name in our stat, as proc(5) counts them. */
+static uint64_t stat_field(int n)
+{
+	FILE *file = fopen("/proc/self/stat", "re");
+	char stat[2048], *at;
+
+	if (!file)
+		_exit(1);
+	stat[fread(stat, 1, sizeof(stat) - 1, file)] = '\0';
+	fclose(file);
+	at = strrchr(stat, ')') + 3;
+	for (int i = 3; i < n; i++)
+		at = strchr(at, ' ') + 1;
+	return strtoull(at, NULL, 10);
+}
+
+/* In the child: the environment is said to be what lies here, which anybody may say. */
+static void move_environment(char *at, size_t len, int ready)
+{
+	const struct prctl_mm_map map = {
+		.start_code = stat_field(26),
+		.end_code = stat_field(27),
+		.start_stack = stat_field(28),
+		.start_data = stat_field(45),
+		.end_data = stat_field(46),
+		.start_brk = stat_field(47),
+		.brk = (uintptr_t)sbrk(0),
+		.arg_start = stat_field(48),
+		.arg_end = stat_field(49),
+		.env_start = (uintptr_t)at,
+		.env_end = (uintptr_t)at + len,
+		.exe_fd = UINT32_MAX,
+	};
+	char moved = prctl(PR_SET_MM, PR_SET_MM_MAP, &map, sizeof(map), 0) == 0;
+
+	if (write(ready, &moved, 1) != 1)
+		_exit(1);
+	for (;;)
+		pause();
+}
+
+/* One of any length is looked at up to a limit, and found at any place before that. */
+START_TEST(endless_environment)
+{
+	static const char variable[] = "MEMTRACK_RUN=x";
+	/* Across blocks of any size up to 64 KiB; behind the limit. */
+	const size_t places[] = { 0, 65536 - 5, 16384 - 5, MT_WATCH_PROC_BYTES + 65536 };
+	const size_t len = 2 * MT_WATCH_PROC_BYTES;
+	char *at = mmap(NULL, len, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	size_t place = places[_i];
+	int ready[2], status;
+	pid_t child;
+	char moved;
+
+	ck_assert_ptr_ne(at, MAP_FAILED);
+	ck_assert_int_eq(pipe(ready), 0);
+	memset(at + place, 'x', 4096);
+	strcpy(at + place, variable);
+	child = fork();
+	if (child == 0)
+		move_environment(at, len, ready[1]);
+	ck_assert_int_gt(child, 0);
+	ck_assert_int_eq(read(ready[0], &moved, 1), 1);
+	ck_assert_int_eq(mt_watch_exec(watch, (uint32_t)child, "", "a", 1), 0);
+	ck_assert_int_eq(mt_watch_tick(watch, LATER), 0);
+	kill(child, SIGKILL);
+	waitpid(child, &status, 0);
+	munmap(at, len);
+	close(ready[0]);
+	close(ready[1]);
+	/* A kernel that does not let it be moved shows our own. */
+	if (moved)
+		ck_assert_str_eq(told_reason, place < MT_WATCH_PROC_BYTES
+						      ? "did not register"
+						      : "started without our environment");
+}
+END_TEST
+
 /* A command that ends before anybody looked. */
 START_TEST(root)
 {
@@ -307,6 +388,7 @@ int main(void)
 	tcase_add_test(tcase, overflow);
 	tcase_add_test(tcase, scan);
 	tcase_add_test(tcase, zombie);
+	tcase_add_loop_test(tcase, endless_environment, 0, 4);
 	tcase_add_test(tcase, root);
 	tcase_add_test(tcase, root_by_its_file);
 	tcase_add_test(tcase, executed_before_arrival);
