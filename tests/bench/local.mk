@@ -9,6 +9,19 @@ check_PROGRAMS += %D%/bpf_stats
 %C%_bpf_stats_LDADD   = $(LIBBPF_LIBS)
 endif
 
+## Windows of real programs, through the codec.  The recorder is preloaded: never with
+## sanitizers; -rpath makes libtool build a shared object of what is not installed.
+check_LTLIBRARIES += %D%/record_windows.la
+%C%_record_windows_la_SOURCES = %D%/record_windows.c %D%/window_record.h
+%C%_record_windows_la_CFLAGS  = $(MT_WARN_CFLAGS) -O2 -g -fno-builtin
+%C%_record_windows_la_LDFLAGS = -module -avoid-version -shared -rpath /nowhere
+
+check_PROGRAMS += %D%/replay_stacks
+%C%_replay_stacks_SOURCES = %D%/replay_stacks.c %D%/window_record.h preload/compare.c	\
+	%D%/replay_compare.S preload/image.c
+%C%_replay_stacks_CFLAGS  = $(MT_WARN_CFLAGS) -O2 -g -fno-strict-aliasing
+%C%_replay_stacks_LDADD   = collector/libcollector.a $(XXHASH_LIBS)
+
 EXTRA_DIST +=			\
 	%D%/attached.py		\
 	%D%/bench.py		\
@@ -16,11 +29,12 @@ EXTRA_DIST +=			\
 	%D%/machine.py		\
 	%D%/python_loop.py	\
 	%D%/rendering.py	\
+	%D%/replay.py		\
 	%D%/running.py		\
 	%D%/summary.py		\
 	%D%/tools.py		\
 	%D%/workloads.py
-CLEANFILES += bench.json bench-quick.json
+CLEANFILES += bench.json bench-quick.json bench-replay.json
 
 bench_python = $(AM_V_at)builddir='$(abs_top_builddir)' srcdir='$(abs_top_srcdir)' python3 -B
 bench_programs = fixtures/churn
@@ -35,4 +49,7 @@ bench: all $(bench_programs)
 bench-quick: all $(bench_programs)
 	$(bench_python) $(srcdir)/%D%/bench.py --quick --json=bench-quick.json $(BENCH_FLAGS)
 
-.PHONY: bench bench-quick
+bench-replay: %D%/replay_stacks %D%/record_windows.la
+	$(bench_python) $(srcdir)/%D%/replay.py --json=bench-replay.json
+
+.PHONY: bench bench-quick bench-replay
