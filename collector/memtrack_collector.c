@@ -480,6 +480,15 @@ static double percent(uint64_t part, uint64_t whole)
 	return whole ? 100.0 * (double)part / (double)whole : 0;
 }
 
+static void summarize_runs(struct collector *c)
+{
+	struct mt_probes_runs n;
+
+	if (mt_probes_capture_runs(c->probes, &n) == 0 && n.runs)
+		tell(c, MT_MESSAGE_SUMMARY, "BPF: %" PRIu64 " runs, %" PRIu64 " ns each", n.runs,
+		     n.ns / n.runs);
+}
+
 static void summarize(struct collector *c, const struct mt_pipeline_counts *n)
 {
 	const struct mt_control *control = c->segments->control;
@@ -519,6 +528,7 @@ static void summarize(struct collector *c, const struct mt_pipeline_counts *n)
 		     (uint64_t)control->full_probes, (uint64_t)control->faulted_probes);
 		tell(c, MT_MESSAGE_SUMMARY, "kernel memory: %" PRIu64 " KiB",
 		     mt_probes_kernel_bytes(c->probes) / 1024);
+		summarize_runs(c);
 	}
 	tell(c, MT_MESSAGE_SUMMARY, "collector: %ld KiB, %ld.%03ld s of CPU", used.ru_maxrss,
 	     used.ru_utime.tv_sec + used.ru_stime.tv_sec,

@@ -391,3 +391,15 @@ uint64_t mt_probes_kernel_bytes(const struct mt_probes *probes)
 {
 	return probes->kernel_bytes;
 }
+
+int mt_probes_capture_runs(const struct mt_probes *probes, struct mt_probes_runs *ret)
+{
+	struct bpf_prog_info info = { 0 };
+	uint32_t len = sizeof(info);
+	int err = bpf_obj_get_info_by_fd(bpf_program__fd(probes->skel->progs.capture), &info, &len);
+
+	if (err)
+		return err;
+	*ret = (struct mt_probes_runs){ .runs = info.run_cnt, .ns = info.run_time_ns };
+	return 0;
+}

@@ -84,6 +84,16 @@ uint64_t mt_probes_stacks_consumed(const struct mt_probes *probes);
 /* Memory that the kernel holds for the maps, without its own bookkeeping. */
 uint64_t mt_probes_kernel_bytes(const struct mt_probes *probes);
 
+/*
+ * Runs of the capture program and the time they took, counted while the kernel keeps
+ * statistics of BPF programs (BPF_ENABLE_STATS, or sysctl kernel.bpf_stats_enabled); else 0.
+ */
+struct mt_probes_runs {
+	uint64_t runs;
+	uint64_t ns;
+};
+int mt_probes_capture_runs(const struct mt_probes *probes, struct mt_probes_runs *ret);
+
 static inline void mt_probes_closep(struct mt_probes **probes)
 {
 	mt_probes_close(*probes);

@@ -73,3 +73,8 @@ uint64_t mt_probes_kernel_bytes(const struct mt_probes *probes)
 {
 	return 0;
 }
+
+int mt_probes_capture_runs(const struct mt_probes *probes, struct mt_probes_runs *ret)
+{
+	return -EOPNOTSUPP;
+}

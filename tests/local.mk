@@ -37,6 +37,7 @@ AM_TESTS_ENVIRONMENT =					\
 .PRECIOUS: $(TEST_SUITE_LOG)
 
 include $(top_srcdir)/tests/unit/local.mk
+include $(top_srcdir)/tests/bench/local.mk
 include $(top_srcdir)/tests/fuzz/local.mk
 include $(top_srcdir)/tests/integration/local.mk
 include $(top_srcdir)/tests/hostile/local.mk
@@ -84,10 +85,3 @@ check_PROGRAMS += %D%/make_artifact %D%/dump_artifact
 %C%_make_artifact_LDADD   = $(sample_libs)
 %C%_dump_artifact_SOURCES = %D%/dump_artifact.c
 %C%_dump_artifact_LDADD   = $(sample_libs)
-
-## Figures, not tests: the machine is to be left alone while they are made.
-bench: all $(check_PROGRAMS)
-	$(AM_V_at)python3 $(srcdir)/%D%/bench/bench.py $(builddir) --json=bench.json
-.PHONY: bench
-CLEANFILES += bench.json
-EXTRA_DIST += %D%/bench/bench.py

@@ -1,135 +1,190 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # bench.py - programs under nothing, memtrack and its peers, side by side
 #
-# Runs each program under each tool in turn, the whole round several times, so that a noisy
-# machine disturbs all alike, and prints medians as ratios to the untracked time.  A peer that
-# is not installed is named, not guessed.  Nothing here is a test: no figure fails anything.
+# Runs each program under each tool in turn, the whole round several times, forwards and
+# backwards, so that what else the machine does disturbs all alike.  What is not there is
+# named, not guessed.  Nothing here is a test: no figure fails anything.
 #
-# usage: bench.py BUILDDIR [--rounds=N] [--json=FILE]
+# builddir, from make, says where the programs are.
 
 import argparse
 import json
 import os
 import shutil
-import statistics
-import subprocess
 import sys
 import tempfile
-import time
 
-PYTHON = "/usr/bin/python3"
-DICT = "d = {str(i): str(i * 7) for i in range(100000)}"
+import figures
+import machine
+import rendering
+import running
+import summary
+import tools
+import workloads
 
-
-def programs(builddir, work):
-    """Name, command, and what its environment has besides ours."""
-    source = os.path.join(work, "bench.c")
-    with open(source, "w") as file:
-        for i in range(500):
-            file.write("int f%d(int a, int b)\n{\n\treturn a * %d + b;\n}\n" % (i, i))
-    return [
-        ("python dict", [PYTHON, "-c", DICT], {"PYTHONMALLOC": "malloc"}),
-        ("gcc -O2 -c", ["gcc", "-O2", "-c", source, "-o", os.path.join(work, "bench.o")], {}),
-        ("stack_churn", [os.path.join(builddir, "fixtures/stack_churn")], {}),
-    ]
+REPORT = f"{workloads.BUILD}/report/memtrack-report"
+BPF_STATS = f"{workloads.BUILD}/tests/bench/bpf_stats"
 
 
-def tools(builddir, artifact):
-    """Name, command prefix, and the pattern of the file that it leaves."""
-    run = [os.path.join(builddir, "collector/memtrack-run"), "-o", artifact]
-    return [
-        ("untracked", [], None),
-        ("memtrack inline", run + ["--capture=inline", "--"], artifact),
-        ("memtrack ebpf", run + ["--capture=ebpf", "--"], artifact),
-        ("heaptrack", ["heaptrack", "-o", artifact], artifact + ".zst"),
-    ]
+class Cell:
+    """A workload under a tool, and what came of its runs."""
+
+    def __init__(self, workload, tool):
+        self.workload = workload
+        self.tool = tool
+        self.runs = []
+        self.with_stats = {}
+        self.problem = None
+
+    def measure(self, directory, seconds, before=()):
+        """One run; the raw values, and what the tool left in the directory."""
+        os.makedirs(directory)
+        command = [*before, *self.tool.prefix(directory), *self.workload.command]
+        env = dict(self.workload.env, **self.tool.env(directory))
+        result = running.must_run(command, env, seconds)
+        run = {"wall_s": result.wall_s, "cpu_s": result.cpu_s, "left_bytes": size_of(directory)}
+        run.update(summary.of_loop(result.out))
+        run.update(summary.of_attached(result.err))
+        if tools.is_memtrack(self.tool.name):
+            run.update(summary.of_memtrack(result.err))
+        return run
+
+    def attempt(self, work, seconds):
+        """One more run, unless one failed before."""
+        directory = f"{work}/left"
+        if self.problem:
+            return
+        try:
+            run = self.measure(directory, seconds)
+            if tools.is_memtrack(self.tool.name):
+                run["allocations"] = self.allocations(directory, run)
+            self.runs.append(run)
+        except (running.Failure, OSError) as failure:
+            self.problem = str(failure)
+        shutil.rmtree(directory, ignore_errors=True)
+
+    def allocations(self, directory, run):
+        """The report counts them; once, because it counts the same each time."""
+        if "allocations" in run:
+            return run["allocations"]
+        if self.runs:
+            return self.runs[0]["allocations"]
+        told = running.must_run([REPORT, "--json", "--top=1", f"{directory}/memtrack.mtk"])
+        return json.loads(told.out)["allocations"]
+
+    def attempt_stats(self, work, seconds):
+        """One run with the kernel's statistics, whose time is not taken."""
+        if self.problem or not tools.is_ebpf(self.tool.name) or not os.path.exists(BPF_STATS):
+            return
+        directory = f"{work}/left"
+        try:
+            run = self.measure(directory, seconds, [BPF_STATS])
+            self.with_stats = {name: run[name] for name in ("bpf_ns", "bpf_runs") if name in run}
+        except (running.Failure, OSError) as failure:
+            self.problem = f"with BPF statistics: {failure}"
+        shutil.rmtree(directory, ignore_errors=True)
+
+    def medians(self):
+        return dict(figures.medians(self.runs), **self.with_stats)
 
 
-def measure(prefix, command, env):
-    """Wall seconds of one run; None if it failed."""
-    begin = time.monotonic()
-    done = subprocess.run(prefix + command, env=dict(os.environ, **env),
-                          stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                          stderr=subprocess.PIPE)
-    wall = time.monotonic() - begin
-    if done.returncode != 0:
-        sys.stderr.write("bench: %s: status %d: %s\n" % (
-            " ".join(prefix + command)[:120], done.returncode, done.stderr.decode()[:200]))
-        return None
-    return wall
+def size_of(directory):
+    return sum(os.path.getsize(os.path.join(path, name))
+               for path, _, names in os.walk(directory) for name in names)
 
 
-def events_of(builddir, artifact):
-    """Number of events in the artifact."""
-    out = subprocess.run([os.path.join(builddir, "report/memtrack-report"), "--json",
-                          "--top=1", artifact], stdout=subprocess.PIPE, check=True).stdout
-    return json.loads(out)["events"]
+def choose(what, everything, wanted):
+    """Those of a dict that were asked for, in its order."""
+    for name in wanted:
+        if name not in everything:
+            sys.exit(f"bench.py: no {what} '{name}'; there are: {', '.join(everything)}")
+    return [thing for name, thing in everything.items() if name in wanted]
 
 
-def run_all(options, work):
-    """All rounds; a list of rows."""
-    artifact = os.path.join(work, "artifact")
-    rows = {}
-    for _ in range(options.rounds):
-        for program, command, env in programs(options.builddir, work):
-            for tool, prefix, left in tools(options.builddir, artifact):
-                if prefix and not shutil.which(prefix[0]):
-                    continue
-                row = rows.setdefault((program, tool), {
-                    "program": program, "tool": tool, "walls": [], "bytes": None})
-                wall = measure(prefix, command, env)
-                if wall is not None:
-                    row["walls"].append(wall)
-                if left and os.path.exists(left):
-                    row["bytes"] = os.path.getsize(left)
-                    if tool.startswith("memtrack"):
-                        row["events"] = events_of(options.builddir, left)
-                    os.unlink(left)
-    return list(rows.values())
+def sort_out(things, missing):
+    """Those that can be had, and {name: why not} of the others."""
+    reasons = {thing.name: missing(thing) for thing in things}
+    return ([thing for thing in things if not reasons[thing.name]],
+            {name: reason for name, reason in reasons.items() if reason})
 
 
-def summarize(rows):
-    """Adds medians and ratios."""
-    for row in rows:
-        row["median_s"] = statistics.median(row["walls"]) if row["walls"] else None
-    base = {row["program"]: row["median_s"] for row in rows if row["tool"] == "untracked"}
-    for row in rows:
-        if row["median_s"] and base[row["program"]]:
-            row["ratio"] = row["median_s"] / base[row["program"]]
+def run_all(cells, rounds, work, seconds):
+    for number in range(rounds):
+        for cell in cells if number % 2 == 0 else cells[::-1]:
+            cell.attempt(work, seconds)
+        print(f"bench: round {number + 1} of {rounds} is done", file=sys.stderr, flush=True)
+    for cell in cells:
+        cell.attempt_stats(work, seconds)
 
 
-def print_table(rows):
-    print("%-14s %-16s %9s %8s %12s %10s" % (
-        "program", "tool", "median s", "ratio", "file bytes", "B/event"))
-    for row in rows:
-        per_event = row["bytes"] / row["events"] if row.get("events") else None
-        print("%-14s %-16s %9s %8s %12s %10s" % (
-            row["program"], row["tool"],
-            "%.3f" % row["median_s"] if row["median_s"] else "failed",
-            "%.2f" % row["ratio"] if "ratio" in row else "-",
-            row["bytes"] if row["bytes"] else "-",
-            "%.2f" % per_event if per_event else "-"))
+def base_of(workload, cells):
+    """Medians of the untracked runs, with the numbers that only memtrack's runs tell."""
+    base = {}
+    for cell in cells:
+        if cell.workload is workload and cell.tool.name == "untracked":
+            base.update(cell.medians())
+    for cell in cells:
+        if cell.workload is workload and tools.is_memtrack(cell.tool.name):
+            found = cell.medians()
+            base.update({name: found[name] for name in ("events", "allocations")
+                         if name in found and name not in base})
+    return base
+
+
+def write_json(path, made, rounds, missing, cells, results):
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump({"machine": made, "rounds": rounds, "missing": missing, "cells": [{
+            "workload": cell.workload.name,
+            "workload_command": cell.workload.command,
+            "unit": cell.workload.unit,
+            "tool": cell.tool.name,
+            "tool_command": cell.tool.prefix("DIRECTORY"),
+            "tool_environment": cell.tool.env("DIRECTORY"),
+            "problem": cell.problem,
+            "runs": cell.runs,
+            "figures": results[cell.workload.name, cell.tool.name][0],
+        } for cell in cells]}, file, indent=1)
+        file.write("\n")
+
+
+def parse_options():
+    def names(text):
+        return text.split(",")
+
+    parser = argparse.ArgumentParser(
+        description="Programs under nothing, memtrack and its peers, side by side.")
+    parser.add_argument("--quick", action="store_true", help="the subset that matters, once over")
+    parser.add_argument("--rounds", type=int, help="default: 5, with --quick 3")
+    parser.add_argument("--workloads", type=names, metavar="NAME,...")
+    parser.add_argument("--tools", type=names, metavar="NAME,...")
+    parser.add_argument("--seconds", type=int, default=120, help="most that a run may take")
+    parser.add_argument("--json", metavar="FILE", help="all raw values")
+    return parser.parse_args()
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        description="Programs under nothing, memtrack and its peers, side by side.")
-    parser.add_argument("builddir")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--json")
-    options = parser.parse_args()
-    options.builddir = os.path.abspath(options.builddir)
-    for tool, prefix, _ in tools(options.builddir, ""):
-        if prefix and not shutil.which(prefix[0]):
-            print("not installed, left out: %s" % tool)
-    with tempfile.TemporaryDirectory() as work:
-        rows = run_all(options, work)
-    summarize(rows)
-    print_table(rows)
+    options = parse_options()
+    rounds = options.rounds or (3 if options.quick else 5)
+    all_tools = tools.everything()
+    with tempfile.TemporaryDirectory(prefix="memtrack-bench.") as work:
+        all_workloads = workloads.everything(work, options.quick)
+        chosen, no_workloads = sort_out(
+            choose("workload", all_workloads, options.workloads or
+                   (workloads.QUICK if options.quick else all_workloads)), workloads.missing)
+        used, no_tools = sort_out(
+            choose("tool", all_tools, options.tools or
+                   (tools.QUICK if options.quick else all_tools)), lambda tool: tool.missing())
+        missing = {**no_workloads, **no_tools}
+        cells = [Cell(workload, tool) for workload in chosen for tool in used]
+        made = machine.describe()
+        run_all(cells, rounds, work, options.seconds)
+    bases = {workload.name: base_of(workload, cells) for workload in chosen}
+    results = {(cell.workload.name, cell.tool.name):
+               (figures.of_cell(cell.workload, cell.medians(), bases[cell.workload.name]),
+                cell.problem) for cell in cells}
+    rendering.print_table(made, rounds, missing, chosen, results, bases)
     if options.json:
-        with open(options.json, "w") as file:
-            json.dump(rows, file, indent=1)
+        write_json(options.json, made, rounds, missing, cells, results)
 
 
 main()
