@@ -119,7 +119,7 @@ static void say_hello(struct mt_session *session, const char *path, int wake, st
 	take(in, head, sizeof(head));
 	how = head[0];
 	len = how & CUT ? 2 * (size_t)head[1] : sizeof(hello);
-	take(in, &hello, len < 64 ? len : 64 + head[1] % 16);
+	take(in, &hello, len < 64 ? len : 64 + (size_t)head[1] % 16);
 	if (how & RIGHT_HEAD) {
 		hello.magic = MT_HELLO_MAGIC;
 		hello.version = MT_WIRE_VERSION;
