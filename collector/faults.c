@@ -178,12 +178,14 @@ static int hold(struct mt_faults *faults, uint16_t slot, const void *record, siz
 	return 0;
 }
 
-/* Where the last word begins, which is the record's body if it has one. */
-static size_t last_word(const struct mt_stack_record *head, size_t len)
+/* Where the first half of a word that differs is, or the second mask of a head that has one;
+ * or the check, if a short head is all there is. */
+static size_t body_at(const struct mt_stack_record *head)
 {
-	size_t said = (size_t)head->len_words * 8;
+	size_t short_head = offsetof(struct mt_stack_record, mask[1]);
 
-	return (said && said < len ? said : len) - 8;
+	return (size_t)head->len_words * 8 > short_head ? short_head
+							: offsetof(struct mt_stack_record, check);
 }
 
 int mt_faults_push(struct mt_faults *faults, uint32_t slot, const void *record, size_t len,
@@ -217,7 +219,7 @@ int mt_faults_push(struct mt_faults *faults, uint32_t slot, const void *record, 
 		r = push(ctx, slot, record, len);
 		break;
 	case MT_FAULT_CORRUPT:
-		r = push_copy(faults, slot, record, len, last_word(&head, len), push, ctx);
+		r = push_copy(faults, slot, record, len, body_at(&head), push, ctx);
 		break;
 	case MT_FAULT_CORRUPT_HEAD:
 		r = push_copy(faults, slot, record, len, n % offsetof(struct mt_stack_record, mask),

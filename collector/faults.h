@@ -12,8 +12,8 @@
  *                drop          it never comes
  *                duplicate     it comes twice
  *                swap          it comes after the next of its slot
- *                corrupt       a bit of its last word is turned, which is behind its head if
- *                              anything is
+ *                corrupt       a bit of the first half of a word behind its head is turned;
+ *                              of the head, where that has a second mask, or is all
  *                corrupt-head  a bit of its head is turned
  *   Ownership: mt_faults_new() gives an object for mt_faults_free(), which takes NULL.
  *   Errors:    -EINVAL: not such a text; problem, with room for MT_FAULTS_PROBLEM, then says

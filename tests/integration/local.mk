@@ -7,6 +7,7 @@ test_scripts +=			\
 	%D%/abuse.test		\
 	%D%/churn.test		\
 	%D%/count.test		\
+	%D%/faults.test		\
 	%D%/fixtures.test	\
 	%D%/keep.test		\
 	%D%/killed.test		\
@@ -21,6 +22,7 @@ EXTRA_DIST +=				\
 	%D%/compare_valgrind.py		\
 	%D%/count.py			\
 	%D%/counted.py			\
+	%D%/faults.py			\
 	%D%/fixtures.py			\
 	%D%/fixtures.tab		\
 	%D%/keep.py			\
