@@ -109,7 +109,7 @@ static int open_references(struct mt_segments *s)
 
 	s->bpf_stride = MT_WORDS_OFFSET + s->budget_bytes;
 	s->scratch_offset = page_up(s->bpf_stride);
-	s->stride = s->scratch_offset + page_up(mt_scratch_bytes(s->budget_bytes));
+	s->stride = s->scratch_offset + page_up(mt_scratch_inline_bytes(s->budget_bytes));
 	s->references_size = s->stride * MT_SLOTS;
 	r = map_memfd("memtrack-references", s->references_size, &s->references_fd, &at);
 	if (r < 0)

@@ -271,22 +271,25 @@ static enum outcome encode_and_send(struct mt_self *self, struct window *w,
 				    struct mt_stack_name *ret)
 {
 	struct mt_scratch *scratch = self->scratch;
+	uint64_t digest;
 	uint32_t bytes;
 	int entry;
 
 	look_up_reference(self, w);
 	mt_compare_window(self->reference, words_of(self), w->start, w->extent.end, w->extent.shift,
 			  mt_session.budget_bytes, w->compare, w->mask);
-	bytes = mt_encode_window(self->reference, dictionary_of(self), words_of(self), scratch,
-				 self->ring.slot, w->seq, w->start, w->extent.end, w->extent.shift,
-				 w->epoch, w->mask, mt_session.budget_bytes, w->compare, 0);
+	digest = mt_read_window(self->reference, scratch, self->ring.slot, w->seq, w->start,
+				w->extent.end, w->extent.shift, w->epoch, w->mask,
+				mt_session.budget_bytes, 0);
 	if (scratch->keep) {
-		entry = find_known(self, w, scratch->record.digest);
+		entry = find_known(self, w, digest);
 		if (entry >= 0 && !mt_thread_copy_torn(self, &w->extent)) {
 			*ret = named(entry, w->seq);
 			return OUTCOME_NAMED;
 		}
 	}
+	bytes = mt_encode_window(dictionary_of(self), words_of(self), scratch,
+				 mt_session.budget_bytes, w->compare);
 	mt_modules_check(self);
 	if (!send_record(self, bytes, w->seq, &w->extent))
 		return OUTCOME_SPOILED;

@@ -34,10 +34,10 @@ struct inline_slot {
 static inline void slot_init_at(struct inline_slot *slot, void *at, uint64_t budget_bytes)
 {
 	slot->memory = NULL;
-	slot->scratch = malloc(mt_scratch_bytes(budget_bytes));
+	slot->scratch = malloc(mt_scratch_inline_bytes(budget_bytes));
 	ck_assert_ptr_nonnull(slot->scratch);
 	/* Nothing may depend on what an earlier capture left there. */
-	memset(slot->scratch, 0x5a, mt_scratch_bytes(budget_bytes));
+	memset(slot->scratch, 0x5a, mt_scratch_inline_bytes(budget_bytes));
 	slot->reference = at;
 	slot->dictionary = (__u64 *)((char *)at + MT_DICTIONARY_OFFSET);
 	slot->words = (__u64 *)((char *)at + MT_WORDS_OFFSET);
@@ -73,9 +73,10 @@ static inline uint64_t slot_digest(struct inline_slot *slot, const struct stack_
 static inline uint32_t slot_encode(struct inline_slot *slot, const struct stack_player *player,
 				   uint64_t seq, const __u64 mask[2])
 {
-	return mt_encode_window(slot->reference, slot->dictionary, slot->words, slot->scratch,
-				SLOT_INDEX, seq, player->start, player->end, 0, player->epoch, mask,
-				slot->budget_bytes, slot->compare, SLOT_TIME_NS);
+	mt_read_window(slot->reference, slot->scratch, SLOT_INDEX, seq, player->start, player->end,
+		       0, player->epoch, mask, slot->budget_bytes, SLOT_TIME_NS);
+	return mt_encode_window(slot->dictionary, slot->words, slot->scratch, slot->budget_bytes,
+				slot->compare);
 }
 
 /* The player's window as a raw record in record, with room for one; returns its length. */

@@ -34,6 +34,8 @@ struct mt_scratch {
 	__u64 cell_head; /* where the record goes on a ring as a blob, wire/ring.h */
 	struct mt_stack_record record;
 	/* __u32 out[], from mt_stack_head_bytes() behind the record's begin on */
+	/* Inline, behind that: __u64 copies[budget_bytes / 8], each touched group of the window
+	 * as it was read, words outside the range as zero. */
 };
 
 _Static_assert(sizeof(struct mt_scratch) == 2464, "struct mt_scratch changed size");
@@ -55,6 +57,18 @@ static inline __attribute__((always_inline)) __u64 mt_scratch_bytes(__u64 budget
 {
 	return sizeof(struct mt_scratch) +
 	       (mt_scratch_out_halves(budget_bytes) + MT_ENCODED_HALVES + 3) / 2 * 8;
+}
+
+/* With the copies, which BPF does without. */
+static inline __attribute__((always_inline)) __u64 mt_scratch_inline_bytes(__u64 budget_bytes)
+{
+	return mt_scratch_bytes(budget_bytes) + budget_bytes;
+}
+
+static inline __attribute__((always_inline)) __u64 *mt_scratch_copies(struct mt_scratch *scratch,
+								      __u64 budget_bytes)
+{
+	return (__u64 *)((char *)scratch + mt_scratch_bytes(budget_bytes));
 }
 
 static inline __attribute__((always_inline)) __u32 *mt_scratch_out(struct mt_scratch *scratch,

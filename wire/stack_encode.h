@@ -24,12 +24,11 @@
  *           the event names entry: nothing to send
  *   else the probe, with seq and mask.
  *
- * Inline, where a scratch is at hand: the record first, in one pass over the words,
+ * Inline, where a scratch is at hand, each word is read once for all:
  *
- *   mt_encode_window(...)
- *   entry = mt_dictionary_find(dictionary, scratch->record.digest)
- *   if (there is one and resync_asked has not moved) as above
- *   else the record goes on the ring; then mt_commit_window().
+ *   mt_read_window(...), which gives the digest too
+ *   entry = mt_dictionary_find(...) as above, or
+ *   mt_encode_window(...); the record goes on the ring; then mt_commit_window().
  */
 #include <linux/types.h>
 
@@ -245,51 +244,79 @@ static inline void mt_copy_group(__u64 *live, const __u64 *from, __u32 range)
 		live[i] = 0;
 }
 
-/* Encodes touched group r. */
-static inline void mt_encode_group(const struct mt_reference *reference, const __u64 *words,
-				   struct mt_scratch *scratch, __u32 r, __u64 shift,
-				   __u64 budget_bytes, const struct mt_compare *compare)
+/* Copies touched group r, and hashes the copy. */
+static inline void mt_read_group(const struct mt_reference *reference, struct mt_scratch *scratch,
+				 __u32 r, __u64 shift, __u64 budget_bytes)
 {
 	__u32 groups = budget_bytes / MT_GROUP_BYTES,
 	      range = mt_scratch_take_group(scratch, r, groups);
-	__u64 at = mt_group_address(scratch->record.start, r, groups) + shift, map;
-	__u32 *out = mt_scratch_out(scratch, budget_bytes) + scratch->n_out;
-	const __u64 *kept = words + r * MT_GROUP_WORDS;
+	__u64 *copy = mt_scratch_copies(scratch, budget_bytes) + r * MT_GROUP_WORDS, digest = 0;
+	__u32 old_range = reference->range[r] & (__u32)scratch->keep;
 
-	if (!range) {
-		mt_scratch_account(scratch, reference, r, 0, 0);
-		return;
+	if (range) {
+		mt_copy_group(
+			copy,
+			(const __u64 *)(mt_group_address(scratch->record.start, r, groups) + shift),
+			range);
+		digest = mt_group_hash(copy);
 	}
-	mt_copy_group(scratch->live, (const __u64 *)at, range);
-	map = scratch->keep ? compare->words(scratch->live, kept) & mt_range_bits(range) : ~0ULL;
-	mt_scratch_account(scratch, reference, r,
-			   mt_group_encode_words(scratch->live, kept, map, scratch->keep, out),
-			   mt_group_hash(scratch->live));
+	scratch->group_digest[r] = digest;
+	scratch->sum += mt_group_part(range, digest, r) -
+			mt_group_part(old_range, reference->group_digest[r], r);
 }
 
 /*
- * Encodes the window into the scratch; returns the length in bytes of the record, which is
- * at &scratch->record.  seq: as it was before anything was read; where the reference has
- * another by now, all groups are encoded.  Nothing but the scratch moves.
+ * Reads what of the window differs from the reference into the scratch, and returns the
+ * window's digest.  seq: as it was before anything was read; where the reference has another
+ * by now, all groups are read.  Nothing but the scratch moves.
  */
-static inline __u32 mt_encode_window(const struct mt_reference *reference, const __u64 *dictionary,
-				     const __u64 *words, struct mt_scratch *scratch, __u32 slot,
-				     __u64 seq, __u64 start, __u64 end, __u64 shift, __u32 epoch,
-				     const __u64 mask[2], __u64 budget_bytes,
-				     const struct mt_compare *compare, __u64 time_ns)
+static inline __u64 mt_read_window(const struct mt_reference *reference, struct mt_scratch *scratch,
+				   __u32 slot, __u64 seq, __u64 start, __u64 end, __u64 shift,
+				   __u32 epoch, const __u64 mask[2], __u64 budget_bytes,
+				   __u64 time_ns)
 {
 	__u64 all = seq != reference->seq ? ~0ULL : 0, touched;
-	__u32 groups = budget_bytes / MT_GROUP_BYTES, w;
+	__u32 w;
 
 	scratch->touched[0] = mask[0] | all;
 	scratch->touched[1] = mask[1] | all;
 	mt_scratch_begin(scratch, reference, slot, start, end, epoch, time_ns);
-	mt_scratch_plan(scratch, reference, groups);
+	mt_scratch_plan(scratch, reference, budget_bytes / MT_GROUP_BYTES);
 	for (w = 0; w < 2; w++)
 		for (touched = scratch->touched[w]; touched; touched &= touched - 1)
-			mt_encode_group(reference, words, scratch,
-					w * 64 + __builtin_ctzll(touched), shift, budget_bytes,
-					compare);
+			mt_read_group(reference, scratch, w * 64 + __builtin_ctzll(touched), shift,
+				      budget_bytes);
+	return mt_digest_finish(start, end, epoch, scratch->sum);
+}
+
+/*
+ * Encodes what mt_read_window() read; returns the length in bytes of the record, which is at
+ * &scratch->record.  Nothing but the scratch moves.
+ */
+static inline __u32 mt_encode_window(const __u64 *dictionary, const __u64 *words,
+				     struct mt_scratch *scratch, __u64 budget_bytes,
+				     const struct mt_compare *compare)
+{
+	__u32 *out = mt_scratch_out(scratch, budget_bytes), w, r;
+	__u64 touched, map, n;
+
+	for (w = 0; w < 2; w++)
+		for (touched = scratch->touched[w]; touched; touched &= touched - 1) {
+			const __u64 *copy, *kept;
+
+			r = w * 64 + __builtin_ctzll(touched);
+			if (!scratch->range[r])
+				continue;
+			copy = mt_scratch_copies(scratch, budget_bytes) + r * MT_GROUP_WORDS;
+			kept = words + r * MT_GROUP_WORDS;
+			map = mt_range_bits(scratch->range[r]);
+			if (scratch->keep)
+				map &= compare->words(copy, kept);
+			n = mt_group_encode_words(copy, kept, map, scratch->keep,
+						  out + scratch->n_out);
+			scratch->mask[w] |= (__u64) !!n << (r & 63);
+			scratch->n_out += n;
+		}
 	return mt_scratch_finish(scratch, dictionary, budget_bytes);
 }
 

@@ -143,7 +143,7 @@ static void open_slot(const struct replay *replay, struct thread *thread)
 	thread->reference = (struct mt_reference *)memory;
 	thread->dictionary = (__u64 *)(memory + MT_DICTIONARY_OFFSET);
 	thread->words = (__u64 *)(memory + MT_WORDS_OFFSET);
-	thread->scratch = take(mt_scratch_bytes(replay->budget_bytes));
+	thread->scratch = take(mt_scratch_inline_bytes(replay->budget_bytes));
 	mt_claim_reference(thread->reference, thread->dictionary);
 	if (mt_decoder_new((uint32_t)replay->budget_bytes, &thread->decoder) < 0)
 		die("cannot make a decoder");
@@ -194,22 +194,23 @@ static void capture(struct replay *replay, struct thread *thread, uint64_t start
 	const struct mt_compare *compare = mt_compare_for(live[MT_SAVED_RIP]);
 	struct mt_reference *reference = thread->reference;
 	uint64_t budget_bytes = replay->budget_bytes, shift = (uint64_t)live - start;
-	uint64_t begin = now_ns(), seq = reference->seq, middle;
+	uint64_t begin = now_ns(), seq = reference->seq, middle, digest;
 	struct mt_window window;
 	__u64 mask[2];
 	uint32_t bytes;
 	int r;
 
 	mt_compare_window(reference, thread->words, start, end, shift, budget_bytes, compare, mask);
-	bytes = mt_encode_window(reference, thread->dictionary, thread->words, thread->scratch, 0,
-				 seq, start, end, shift, 1, mask, budget_bytes, compare, 0);
+	digest = mt_read_window(reference, thread->scratch, 0, seq, start, end, shift, 1, mask,
+				budget_bytes, 0);
 	replay->captures++;
 	replay->raw_bytes += end - start;
-	if (thread->scratch->keep &&
-	    mt_dictionary_find(thread->dictionary, thread->scratch->record.digest) >= 0) {
+	if (thread->scratch->keep && mt_dictionary_find(thread->dictionary, digest) >= 0) {
 		add_span(replay, &replay->knowns, begin, now_ns());
 		return;
 	}
+	bytes = mt_encode_window(thread->dictionary, thread->words, thread->scratch, budget_bytes,
+				 compare);
 	mt_commit_window(reference, thread->dictionary, thread->words, thread->scratch,
 			 budget_bytes);
 	middle = now_ns();

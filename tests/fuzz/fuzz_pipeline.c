@@ -265,14 +265,15 @@ static void put_capture(struct run *run, struct input *in, uint32_t slot, uint8_
 	uint32_t seq;
 	size_t len;
 
-	must(mt_scratch_bytes(BUDGET) <= sizeof(scratch));
+	must(mt_scratch_inline_bytes(BUDGET) <= sizeof(scratch));
 	start = (uint64_t)(stack + take_byte(in) % (STACK_WORDS - 1));
 	word = stack + take_byte(in) % STACK_WORDS;
 	*word = take_number(in);
 	if (how & NEW_OWNER)
 		mt_claim_reference(reference, dictionary);
-	len = mt_encode_window(reference, dictionary, words, s, slot, reference->seq, start, end, 0,
-			       0, all, BUDGET, &compare, run->time_ns);
+	mt_read_window(reference, s, slot, reference->seq, start, end, 0, 0, all, BUDGET,
+		       run->time_ns);
+	len = mt_encode_window(dictionary, words, s, BUDGET, &compare);
 	memcpy(record, &s->record, len);
 	if (how & RAW) {
 		uint32_t number = run->alone++;

@@ -215,7 +215,7 @@ static void move_environment(char *at, size_t len, int ready)
 /* One of any length is looked at up to a limit, and found at any place before that. */
 START_TEST(endless_environment)
 {
-	static const char variable[] = "MEMTRACK_RUN=x";
+	static const char variable[] = "MEMTRACK_RUN=x no-such-shim.so";
 	/* Across blocks of any size up to 64 KiB; behind the limit. */
 	const size_t places[] = { 0, 65536 - 5, 16384 - 5, MT_WATCH_PROC_BYTES + 65536 };
 	const size_t len = 2 * MT_WATCH_PROC_BYTES;
