@@ -163,7 +163,7 @@ static int apply_xor(uint64_t *words, uint32_t range, struct cursor *cursor)
 	lows = take_map(&at, index[0]);
 	highs = take_map(&at, index[1]);
 	named = lows | highs;
-	n = (size_t)__builtin_popcountll(lows) + (size_t)__builtin_popcountll(highs);
+	n = (size_t)mt_count_bits(lows) + (size_t)mt_count_bits(highs);
 	if (named & ~mt_range_bits(range) || n > cursor->n_halves)
 		return -EBADMSG;
 	cursor->n_halves -= n;

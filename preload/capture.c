@@ -280,7 +280,7 @@ static enum outcome encode_and_send(struct mt_self *self, struct window *w,
 			  mt_session.budget_bytes, w->compare, w->mask);
 	digest = mt_read_window(self->reference, scratch, self->ring.slot, w->seq, w->start,
 				w->extent.end, w->extent.shift, w->epoch, w->mask,
-				mt_session.budget_bytes, 0);
+				mt_session.budget_bytes, w->compare, 0);
 	if (scratch->keep) {
 		entry = find_known(self, w, digest);
 		if (entry >= 0 && !mt_thread_copy_torn(self, &w->extent)) {
@@ -294,7 +294,7 @@ static enum outcome encode_and_send(struct mt_self *self, struct window *w,
 	if (!send_record(self, bytes, w->seq, &w->extent))
 		return OUTCOME_SPOILED;
 	mt_commit_window(self->reference, dictionary_of(self), words_of(self), scratch,
-			 mt_session.budget_bytes);
+			 mt_session.budget_bytes, w->compare);
 	*ret = named(self->reference->entry, seq_of(self));
 	return OUTCOME_NAMED;
 }

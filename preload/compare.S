@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * compare.S - words and groups that differ, with vectors; compare.h; x86-64
+ * compare.S - words and groups that differ, and copies, with vectors; compare.h; x86-64
  *
  * Invariants
  *   - Only registers that a called function may change are changed: rax, rcx, rdx, rdi,
@@ -70,6 +70,18 @@
 	ret
 	end_function mt_words_differ_avx2
 
+/* void mt_copy_words_avx2(to: rdi, from: rsi) */
+	function mt_copy_words_avx2
+	.irp	at, 0, 64, 128, 192, 256, 320, 384, 448
+	vmovdqu	\at(%rsi), %ymm0
+	vmovdqu	\at + 32(%rsi), %ymm1
+	vmovdqu	%ymm0, \at(%rdi)
+	vmovdqu	%ymm1, \at + 32(%rdi)
+	.endr
+	vzeroupper
+	ret
+	end_function mt_copy_words_avx2
+
 /* u64 mt_groups_differ_sse2(live: rdi, kept: rsi, groups: rdx) */
 	function mt_groups_differ_sse2
 	xorl	%eax, %eax
@@ -121,6 +133,17 @@
 	notq	%rax
 	ret
 	end_function mt_words_differ_sse2
+
+/* void mt_copy_words_sse2(to: rdi, from: rsi) */
+	function mt_copy_words_sse2
+	.irp	at, 0, 32, 64, 96, 128, 160, 192, 224, 256, 288, 320, 352, 384, 416, 448, 480
+	movdqu	\at(%rsi), %xmm0
+	movdqu	\at + 16(%rsi), %xmm1
+	movdqu	%xmm0, \at(%rdi)
+	movdqu	%xmm1, \at + 16(%rdi)
+	.endr
+	ret
+	end_function mt_copy_words_sse2
 
 	.section .note.GNU-stack, "", @progbits
 

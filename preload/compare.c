@@ -15,9 +15,12 @@
 /* XCR0: the kernel keeps SSE's and AVX's registers. */
 #define XCR0_AVX 6
 
-static const struct mt_compare portable = { mt_groups_differ, mt_words_of_group_differ };
-static const struct mt_compare sse2 = { mt_groups_differ_sse2, mt_words_differ_sse2 };
-static const struct mt_compare avx2 = { mt_groups_differ_avx2, mt_words_differ_avx2 };
+static const struct mt_compare portable = { mt_groups_differ, mt_words_of_group_differ,
+					    mt_copy_words };
+static const struct mt_compare sse2 = { mt_groups_differ_sse2, mt_words_differ_sse2,
+					mt_copy_words_sse2 };
+static const struct mt_compare avx2 = { mt_groups_differ_avx2, mt_words_differ_avx2,
+					mt_copy_words_avx2 };
 
 static const struct mt_compare *chosen = &portable;
 static uint64_t loader_start, loader_bytes;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 /*
- * compare.h - which words of a stack have changed, as fast as the machine can tell
+ * compare.h - which words of a stack have changed, and copies of them, as fast as the machine
+ * can
  *
  * Contract
  *   Input:   readable memory, groups of wire/reference.h; of any alignment to 8 bytes
@@ -29,9 +30,11 @@ const struct mt_compare *mt_compare_for(uint64_t caller);
 /* preload/compare.S; for machines with AVX2. */
 __u64 mt_groups_differ_avx2(const __u64 *live, const __u64 *kept, __u64 groups);
 __u64 mt_words_differ_avx2(const __u64 *one, const __u64 *other);
+void mt_copy_words_avx2(__u64 *to, const __u64 *from);
 
 /* For any x86-64. */
 __u64 mt_groups_differ_sse2(const __u64 *live, const __u64 *kept, __u64 groups);
 __u64 mt_words_differ_sse2(const __u64 *one, const __u64 *other);
+void mt_copy_words_sse2(__u64 *to, const __u64 *from);
 
 #pragma GCC visibility pop

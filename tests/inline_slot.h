@@ -18,7 +18,8 @@
 #define SLOT_INDEX 3
 #define SLOT_TIME_NS 0x123456789abULL
 
-static const struct mt_compare plain_compare = { mt_groups_differ, mt_words_of_group_differ };
+static const struct mt_compare plain_compare = { mt_groups_differ, mt_words_of_group_differ,
+						 mt_copy_words };
 
 struct inline_slot {
 	char *memory; /* to be freed */
@@ -74,7 +75,7 @@ static inline uint32_t slot_encode(struct inline_slot *slot, const struct stack_
 				   uint64_t seq, const __u64 mask[2])
 {
 	mt_read_window(slot->reference, slot->scratch, SLOT_INDEX, seq, player->start, player->end,
-		       0, player->epoch, mask, slot->budget_bytes, SLOT_TIME_NS);
+		       0, player->epoch, mask, slot->budget_bytes, slot->compare, SLOT_TIME_NS);
 	return mt_encode_window(slot->dictionary, slot->words, slot->scratch, slot->budget_bytes,
 				slot->compare);
 }
@@ -120,8 +121,20 @@ static inline void record_seal(struct mt_stack_record *head, uint64_t budget_byt
 	head->check = mt_stack_check(head, has_mask1 ? head->mask[1] : 0);
 }
 
+/* The maps of a group that ends at end; returns the halves that it takes. */
+static inline __u64 record_maps(const __u32 *end, __u64 *lows, __u64 *highs)
+{
+	__u64 low_index = ((const __u8 *)end)[-2], high_index = ((const __u8 *)end)[-1];
+	__u64 halves = mt_map_halves(low_index, high_index), bytes = 0;
+	const __u8 *at = (const __u8 *)(end - halves);
+
+	*lows = mt_get_map(at, low_index, &bytes);
+	*highs = mt_get_map(at, high_index, &bytes);
+	return halves + mt_count_bits(*lows) + mt_count_bits(*highs);
+}
+
 static inline void slot_commit(struct inline_slot *slot)
 {
 	mt_commit_window(slot->reference, slot->dictionary, slot->words, slot->scratch,
-			 slot->budget_bytes);
+			 slot->budget_bytes, slot->compare);
 }

@@ -13,7 +13,7 @@
  *                              for each touched group, its live words in scratch->live
  *   mt_scratch_finish()        digest and place in the dictionary; the record is complete
  *   -- the record goes on the ring; if it does not, nothing has moved --
- *   mt_get_maps(), mt_group_commit()
+ *   mt_get_map(), mt_group_commit()
  *                              for each touched group, the last first, between
  *   mt_reference_move_begin()  and mt_reference_move_end()
  *
@@ -248,19 +248,6 @@ mt_group_encode(__u64 *live, const __u64 *kept, __u64 bits, __u64 keep, __u32 *o
 	if (!n || n > 2 * MT_GROUP_WORDS)
 		return 0;
 	return mt_put_maps(out, n, lows, highs);
-}
-
-/* The maps of a group that ends at end; returns the halves that it takes. */
-static inline __attribute__((always_inline)) __u64 mt_get_maps(const __u32 *end, __u64 *lows,
-							       __u64 *highs)
-{
-	__u64 low_index = ((const __u8 *)end)[-2], high_index = ((const __u8 *)end)[-1];
-	__u64 halves = mt_map_halves(low_index, high_index), bytes = 0;
-	const __u8 *at = (const __u8 *)(end - halves);
-
-	*lows = mt_get_map(at, low_index, &bytes);
-	*highs = mt_get_map(at, high_index, &bytes);
-	return halves + mt_count_bits(*lows) + mt_count_bits(*highs);
 }
 
 /*

@@ -47,6 +47,8 @@ struct mt_compare {
 	__u64 (*groups)(const __u64 *live, const __u64 *kept, __u64 groups);
 	/* Words of a group: bit i is set when the i-th of one differs from that of other. */
 	__u64 (*words)(const __u64 *one, const __u64 *other);
+	/* A group, each word read once. */
+	void (*copy)(__u64 *to, const __u64 *from);
 };
 
 /* A word of the stack, whatever type it has for whom it belongs to. */
@@ -83,6 +85,15 @@ static inline __u64 mt_words_of_group_differ(const __u64 *one, const __u64 *othe
 	for (i = 0; i < MT_GROUP_WORDS; i++)
 		result |= (__u64)(one[i] != other[i]) << i;
 	return result;
+}
+
+/* mt_compare.copy, anywhere. */
+static inline void mt_copy_words(__u64 *to, const __u64 *from)
+{
+	__u32 i;
+
+	for (i = 0; i < MT_GROUP_WORDS; i++)
+		to[i] = mt_live_word(from + i);
 }
 
 /* Do the words [lo, hi) of a group differ? */
@@ -210,12 +221,29 @@ static inline int mt_dictionary_find(const __u64 *dictionary, __u64 digest)
 	return -1;
 }
 
-/* mt_group_encode() of a full group that is known to differ in the words of map only. */
+/* mt_put_map() for a map of few bytes. */
+static inline __u32 mt_put_bytes(__u8 **at, __u64 map)
+{
+	__u32 index = 0;
+
+	while (map) {
+		__u32 j = __builtin_ctzll(map) / 8;
+
+		*(*at)++ = map >> 8 * j;
+		index |= 1U << j;
+		map &= ~(0xffULL << 8 * j);
+	}
+	return index;
+}
+
+/* mt_group_encode() of a group that is known to differ in the words of map only. */
 static inline __u64 mt_group_encode_words(const __u64 *live, const __u64 *kept, __u64 map,
 					  __u64 keep, __u32 *out)
 {
 	__u64 lows = 0, highs = 0;
-	__u32 *at = out;
+	__u32 *at = out, low_index, high_index;
+	__u64 bytes;
+	__u8 *byte;
 
 	for (; map; map &= map - 1) {
 		__u32 i = __builtin_ctzll(map);
@@ -228,36 +256,48 @@ static inline __u64 mt_group_encode_words(const __u64 *live, const __u64 *kept, 
 		at += high;
 		highs |= high << i;
 	}
-	return at == out ? 0 : mt_put_maps(out, at - out, lows, highs);
+	if (at == out)
+		return 0;
+	byte = (__u8 *)at;
+	low_index = mt_put_bytes(&byte, lows);
+	high_index = mt_put_bytes(&byte, highs);
+	bytes = (byte - (__u8 *)at + 5) & ~3ULL;
+	((__u8 *)at)[bytes - 2] = low_index;
+	((__u8 *)at)[bytes - 1] = high_index;
+	return at - out + bytes / 4;
 }
 
-/* Copies the words of a group that its range names to live, the others become zero. */
-static inline void mt_copy_group(__u64 *live, const __u64 *from, __u32 range)
+/* Copies the words of a group that its range names to copy, the others become zero. */
+static inline void mt_copy_group(__u64 *copy, const __u64 *from, __u32 range,
+				 const struct mt_compare *compare)
 {
 	__u32 i;
 
+	if (range == MT_RANGE_FULL) {
+		compare->copy(copy, from);
+		return;
+	}
 	for (i = 0; i < MT_RANGE_LO(range); i++)
-		live[i] = 0;
+		copy[i] = 0;
 	for (; i < MT_RANGE_HI(range); i++)
-		live[i] = mt_live_word(from + i);
+		copy[i] = mt_live_word(from + i);
 	for (; i < MT_GROUP_WORDS; i++)
-		live[i] = 0;
+		copy[i] = 0;
 }
 
 /* Copies touched group r, and hashes the copy. */
 static inline void mt_read_group(const struct mt_reference *reference, struct mt_scratch *scratch,
-				 __u32 r, __u64 shift, __u64 budget_bytes)
+				 __u32 r, __u64 shift, __u64 budget_bytes,
+				 const struct mt_compare *compare)
 {
 	__u32 groups = budget_bytes / MT_GROUP_BYTES,
 	      range = mt_scratch_take_group(scratch, r, groups);
 	__u64 *copy = mt_scratch_copies(scratch, budget_bytes) + r * MT_GROUP_WORDS, digest = 0;
 	__u32 old_range = reference->range[r] & (__u32)scratch->keep;
+	__u64 at = mt_group_address(scratch->record.start, r, groups) + shift;
 
 	if (range) {
-		mt_copy_group(
-			copy,
-			(const __u64 *)(mt_group_address(scratch->record.start, r, groups) + shift),
-			range);
+		mt_copy_group(copy, (const __u64 *)at, range, compare);
 		digest = mt_group_hash(copy);
 	}
 	scratch->group_digest[r] = digest;
@@ -273,7 +313,7 @@ static inline void mt_read_group(const struct mt_reference *reference, struct mt
 static inline __u64 mt_read_window(const struct mt_reference *reference, struct mt_scratch *scratch,
 				   __u32 slot, __u64 seq, __u64 start, __u64 end, __u64 shift,
 				   __u32 epoch, const __u64 mask[2], __u64 budget_bytes,
-				   __u64 time_ns)
+				   const struct mt_compare *compare, __u64 time_ns)
 {
 	__u64 all = seq != reference->seq ? ~0ULL : 0, touched;
 	__u32 w;
@@ -285,7 +325,7 @@ static inline __u64 mt_read_window(const struct mt_reference *reference, struct 
 	for (w = 0; w < 2; w++)
 		for (touched = scratch->touched[w]; touched; touched &= touched - 1)
 			mt_read_group(reference, scratch, w * 64 + __builtin_ctzll(touched), shift,
-				      budget_bytes);
+				      budget_bytes, compare);
 	return mt_digest_finish(start, end, epoch, scratch->sum);
 }
 
@@ -320,53 +360,39 @@ static inline __u32 mt_encode_window(const __u64 *dictionary, const __u64 *words
 	return mt_scratch_finish(scratch, dictionary, budget_bytes);
 }
 
-/* Moves touched group r of the reference; what the record has of it ends at end.  Returns
- * how many halves that are. */
-static inline __u64 mt_commit_group(const struct mt_scratch *scratch,
-				    struct mt_reference *reference, __u64 *kept, const __u32 *end,
-				    __u32 r)
-{
-	__u64 lows, highs, map, n;
-	const __u32 *at;
-	__u32 i;
-
-	reference->range[r] = scratch->range[r];
-	reference->group_digest[r] = scratch->group_digest[r];
-	if (!scratch->keep)
-		for (i = 0; i < MT_GROUP_WORDS; i++)
-			kept[i] = 0;
-	if (!(scratch->mask[r / 64] >> (r & 63) & 1))
-		return 0;
-	n = mt_get_maps(end, &lows, &highs);
-	at = end - n;
-	for (map = lows | highs; map; map &= map - 1) {
-		__u64 x = 0;
-
-		i = __builtin_ctzll(map);
-		if (lows >> i & 1)
-			x = *at++;
-		if (highs >> i & 1)
-			x |= (__u64)*at++ << 32;
-		kept[i] ^= x;
-	}
-	return n;
-}
-
-/* The record is on the ring: moves the reference, and enters its digest in the dictionary. */
+/*
+ * The record is on the ring: moves the reference to what was read of the window, and enters
+ * its digest in the dictionary.
+ */
 static inline void mt_commit_window(struct mt_reference *reference, __u64 *dictionary, __u64 *words,
-				    struct mt_scratch *scratch, __u64 budget_bytes)
+				    struct mt_scratch *scratch, __u64 budget_bytes,
+				    const struct mt_compare *compare)
 {
-	const __u32 *out = mt_scratch_out(scratch, budget_bytes);
+	const __u64 *copies = mt_scratch_copies(scratch, budget_bytes);
 	__u64 touched;
-	__u32 w, r;
+	__u32 w, r, i;
 
 	mt_reference_move_begin(reference, scratch);
-	for (w = 2; w-- > 0;)
-		for (touched = scratch->touched[w]; touched; touched &= ~(1ULL << (r & 63))) {
-			r = w * 64 + 63 - __builtin_clzll(touched);
-			scratch->cursor -= mt_commit_group(scratch, reference,
-							   words + r * MT_GROUP_WORDS,
-							   out + scratch->cursor, r);
+	for (w = 0; w < 2; w++)
+		for (touched = scratch->touched[w]; touched; touched &= touched - 1) {
+			const __u64 *copy;
+			__u32 range;
+			__u64 *kept;
+
+			r = w * 64 + __builtin_ctzll(touched);
+			range = scratch->range[r];
+			copy = copies + r * MT_GROUP_WORDS;
+			kept = words + r * MT_GROUP_WORDS;
+			reference->range[r] = range;
+			reference->group_digest[r] = scratch->group_digest[r];
+			if (range == MT_RANGE_FULL) {
+				compare->copy(kept, copy);
+				continue;
+			}
+			for (i = 0; !scratch->keep && i < MT_GROUP_WORDS; i++)
+				kept[i] = 0;
+			for (i = MT_RANGE_LO(range); i < MT_RANGE_HI(range); i++)
+				kept[i] = copy[i];
 		}
 	*(volatile __u64 *)&dictionary[scratch->record.entry] = scratch->record.digest;
 	mt_reference_move_end(reference, scratch);

@@ -202,7 +202,7 @@ static void capture(struct replay *replay, struct thread *thread, uint64_t start
 
 	mt_compare_window(reference, thread->words, start, end, shift, budget_bytes, compare, mask);
 	digest = mt_read_window(reference, thread->scratch, 0, seq, start, end, shift, 1, mask,
-				budget_bytes, 0);
+				budget_bytes, compare, 0);
 	replay->captures++;
 	replay->raw_bytes += end - start;
 	if (thread->scratch->keep && mt_dictionary_find(thread->dictionary, digest) >= 0) {
@@ -212,7 +212,7 @@ static void capture(struct replay *replay, struct thread *thread, uint64_t start
 	bytes = mt_encode_window(thread->dictionary, thread->words, thread->scratch, budget_bytes,
 				 compare);
 	mt_commit_window(reference, thread->dictionary, thread->words, thread->scratch,
-			 budget_bytes);
+			 budget_bytes, compare);
 	middle = now_ns();
 	r = mt_decode_record(thread->decoder, &thread->scratch->record, bytes, &window);
 	add_span(replay, &replay->decodes, middle, now_ns());

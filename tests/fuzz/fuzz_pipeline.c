@@ -251,7 +251,8 @@ static size_t make_raw(const struct mt_stack_record *other, uint32_t number, uin
 /* A record as it comes, of a small window that has some words of the input. */
 static void put_capture(struct run *run, struct input *in, uint32_t slot, uint8_t how)
 {
-	static const struct mt_compare compare = { mt_groups_differ, mt_words_of_group_differ };
+	static const struct mt_compare compare = { mt_groups_differ, mt_words_of_group_differ,
+						   mt_copy_words };
 	static __u64 stack[STACK_WORDS] __attribute__((aligned(MT_GROUP_BYTES)));
 	static char record[8 * STACK_WORDS + 256], scratch[16384] __attribute__((aligned(8)));
 	struct mt_reference *reference = mt_segments_reference(run->segments, slot);
@@ -271,7 +272,7 @@ static void put_capture(struct run *run, struct input *in, uint32_t slot, uint8_
 	*word = take_number(in);
 	if (how & NEW_OWNER)
 		mt_claim_reference(reference, dictionary);
-	mt_read_window(reference, s, slot, reference->seq, start, end, 0, 0, all, BUDGET,
+	mt_read_window(reference, s, slot, reference->seq, start, end, 0, 0, all, BUDGET, &compare,
 		       run->time_ns);
 	len = mt_encode_window(dictionary, words, s, BUDGET, &compare);
 	memcpy(record, &s->record, len);
@@ -282,7 +283,7 @@ static void put_capture(struct run *run, struct input *in, uint32_t slot, uint8_
 		name = MT_STACK_ALONE | (number & (MT_STACK_ALONE - 1));
 		seq = 0;
 	} else {
-		mt_commit_window(reference, dictionary, words, s, BUDGET);
+		mt_commit_window(reference, dictionary, words, s, BUDGET, &compare);
 		name = (uint16_t)reference->entry;
 		seq = (uint32_t)(reference->seq / 2);
 	}

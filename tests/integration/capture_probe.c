@@ -109,7 +109,8 @@ static const __u64 *words(void)
 	return (const __u64 *)((char *)reference + MT_WORDS_OFFSET);
 }
 
-static const struct mt_compare plain = { mt_groups_differ, mt_words_of_group_differ };
+static const struct mt_compare plain = { mt_groups_differ, mt_words_of_group_differ,
+					 mt_copy_words };
 
 static void claim(void)
 {

@@ -295,7 +295,7 @@ START_TEST(bodies_are_checked)
 
 		if (!(head->mask[0] >> r & 1))
 			continue;
-		n = mt_get_maps(body + end, &lows, &highs);
+		n = record_maps(body + end, &lows, &highs);
 		maps = mt_map_halves(index[0], index[1]);
 		if (MT_RANGE_LO(range) && lows & 0xff) {
 			((__u8 *)(body + end - maps))[0] |= 1;

@@ -124,9 +124,9 @@ START_TEST(compare_variants_agree)
 		const char *name;
 		struct mt_compare compare;
 	} variants[] = {
-		{ "portable", { mt_groups_differ, mt_words_of_group_differ } },
-		{ "sse2", { mt_groups_differ_sse2, mt_words_differ_sse2 } },
-		{ "avx2", { mt_groups_differ_avx2, mt_words_differ_avx2 } },
+		{ "portable", { mt_groups_differ, mt_words_of_group_differ, mt_copy_words } },
+		{ "sse2", { mt_groups_differ_sse2, mt_words_differ_sse2, mt_copy_words_sse2 } },
+		{ "avx2", { mt_groups_differ_avx2, mt_words_differ_avx2, mt_copy_words_avx2 } },
 	};
 	const struct mt_compare *compare = &variants[_i].compare;
 	__u64 one[5 * MT_GROUP_WORDS + 4], other[5 * MT_GROUP_WORDS + 4];
@@ -149,6 +149,11 @@ START_TEST(compare_variants_agree)
 					  i < 64 ? 1ULL << i : 0);
 			other[at + i] ^= 1ULL << i % 64;
 		}
+		memset(other, 0x5a, sizeof(other));
+		compare->copy(other + at, one + 4 - at);
+		ck_assert_mem_eq(other + at, one + 4 - at, MT_GROUP_BYTES);
+		ck_assert_uint_eq(other[at + MT_GROUP_WORDS], 0x5a5a5a5a5a5a5a5aULL);
+		memcpy(other, one, sizeof(one));
 		/* What lies behind is not looked at; all may differ. */
 		other[at + 4 * MT_GROUP_WORDS]++;
 		ck_assert_uint_eq(compare->groups(one + at, other + at, 4), 0);
@@ -188,7 +193,7 @@ START_TEST(encoders_agree)
 
 		memcpy(committed, kept, sizeof(kept));
 		if (n)
-			ck_assert_uint_eq(mt_get_maps(one + n, &lows, &highs), n);
+			ck_assert_uint_eq(record_maps(one + n, &lows, &highs), n);
 		mt_group_commit(committed, lows, highs, one, keep);
 		ck_assert_mem_eq(committed, live, sizeof(live));
 	}
@@ -209,7 +214,7 @@ START_TEST(encode_keeps_to_its_bits)
 	}
 	/* 70 halves, 5 bytes of either map, their two indices. */
 	ck_assert_uint_eq(mt_group_encode(live, kept, bits, ~0ULL, out), 73);
-	ck_assert_uint_eq(mt_get_maps(out + 73, &lows, &highs), 73);
+	ck_assert_uint_eq(record_maps(out + 73, &lows, &highs), 73);
 	ck_assert_uint_eq(lows, bits);
 	ck_assert_uint_eq(highs, bits);
 	for (uint32_t i = 0; i < MT_GROUP_WORDS; i++)
