@@ -7,11 +7,14 @@
  *     reading began: what lies behind it, and what was cut off since, does not exist.
  *   - Memory is asked for only after the size was checked against the file's, so that
  *     headers that lie cost nothing.
+ *   - Code comes from the very file that the rest was read from, or not at all.
  */
 #include "collector/image.h"
 
 #include <elf.h>
 #include <errno.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -20,6 +23,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "collector/compressed_section.h"
+#include "collector/regular.h"
 
 /* Of the notes and of the dynamic section, as far as they are read. */
 #define HEAD_BYTES (64 * 1024)
@@ -171,6 +175,8 @@ static int read_code(struct mt_image *image, const struct reading *reading)
 		image->code[image->code_len++] = (struct mt_image_segment){
 			.start = phdr->p_vaddr,
 			.end = phdr->p_vaddr + phdr->p_memsz,
+			.offset = phdr->p_offset,
+			.file_bytes = phdr->p_filesz,
 		};
 	}
 	image->bytes += reading->ehdr.e_phnum * sizeof(*image->code);
@@ -398,20 +404,56 @@ static int image_new(const struct source *source, struct mt_image **ret)
 	return 0;
 }
 
+/* The path that fd was opened by, as far as it leads there. */
+static int find_path(int fd, char **ret)
+{
+	char link[sizeof("/proc/self/fd/") + 11], path[PATH_MAX];
+	ssize_t len;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	len = readlink(link, path, sizeof(path) - 1);
+	if (len <= 0 || path[0] != '/')
+		return 0;
+	*ret = strndup(path, (size_t)len);
+	return *ret ? 0 : -ENOMEM;
+}
+
 int mt_image_new_fd(int fd, struct mt_image **ret)
 {
+	mt_cleanup(mt_image_unrefp) struct mt_image *image = NULL;
 	struct stat st;
+	int r;
 
 	if (fstat(fd, &st) < 0)
 		return mt_neg_errno();
 	if (!S_ISREG(st.st_mode))
 		return -EINVAL;
-	return image_new(&(struct source){ .fd = fd, .size = (uint64_t)st.st_size }, ret);
+	r = image_new(&(struct source){ .fd = fd, .size = (uint64_t)st.st_size }, &image);
+	if (r < 0)
+		return r;
+	image->file = mt_file_id_of(&st);
+	r = find_path(fd, &image->path);
+	if (r < 0)
+		return r;
+	*ret = mt_take_ptr(image);
+	return 0;
 }
 
 int mt_image_new_memory(const void *bytes, size_t len, struct mt_image **ret)
 {
-	return image_new(&(struct source){ .fd = -1, .bytes = bytes, .size = len }, ret);
+	mt_cleanup(mt_image_unrefp) struct mt_image *image = NULL;
+	int r = image_new(&(struct source){ .fd = -1, .bytes = bytes, .size = len }, &image);
+
+	if (r < 0)
+		return r;
+	image->copy = malloc(len);
+	if (!image->copy)
+		return -ENOMEM;
+	memcpy(image->copy, bytes, len);
+	image->copy_len = len;
+	image->bytes += len;
+	*ret = mt_take_ptr(image);
+	return 0;
 }
 
 struct mt_image *mt_image_ref(struct mt_image *image)
@@ -429,6 +471,8 @@ void mt_image_unref(struct mt_image *image)
 	free(image->eh_frame);
 	free(image->debug_frame);
 	free(image->code);
+	free(image->path);
+	free(image->copy);
 	free(image);
 }
 
@@ -438,4 +482,47 @@ bool mt_image_is_code(const struct mt_image *image, uint64_t vaddr)
 		if (vaddr >= image->code[i].start && vaddr < image->code[i].end)
 			return true;
 	return false;
+}
+
+/* Code of the image's file; fails where that is not there as it was. */
+static int read_again(const struct mt_image *image, uint64_t offset, uint8_t *to, size_t len)
+{
+	mt_cleanup(mt_closep) int fd = -1;
+	struct mt_file_id now;
+	struct stat st;
+
+	if (!image->path)
+		return -ENOENT;
+	fd = mt_regular_open(image->path);
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &st) < 0)
+		return mt_neg_errno();
+	now = mt_file_id_of(&st);
+	if (!mt_file_id_same(&now, &image->file))
+		return -ESTALE;
+	return read_at(&(struct source){ .fd = fd, .size = (uint64_t)st.st_size }, offset, to, len);
+}
+
+ssize_t mt_image_read_before(const struct mt_image *image, uint64_t vaddr, uint8_t *ret, size_t len)
+{
+	const struct source copy = { .fd = -1, .bytes = image->copy, .size = image->copy_len };
+
+	for (size_t i = 0; i < image->code_len; i++) {
+		const struct mt_image_segment *code = &image->code[i];
+		uint64_t offset;
+		int r;
+
+		if (vaddr <= code->start || vaddr > code->end)
+			continue;
+		if (vaddr - code->start > code->file_bytes)
+			return -ENOENT;
+		if (len > vaddr - code->start)
+			len = vaddr - code->start;
+		offset = code->offset + (vaddr - code->start) - len;
+		r = image->copy ? read_at(&copy, offset, ret, len)
+				: read_again(image, offset, ret, len);
+		return r < 0 ? r : (ssize_t)len;
+	}
+	return -ENOENT;
 }

@@ -21,10 +21,7 @@
 #include "collector/regular.h"
 
 struct kept {
-	dev_t dev;
-	ino_t ino;
-	off_t size;
-	struct timespec mtime, ctime;
+	struct mt_file_id file;
 	struct mt_image *image;
 };
 
@@ -56,17 +53,6 @@ void mt_images_free(struct mt_images *images)
 size_t mt_images_count(const struct mt_images *images)
 {
 	return images->len;
-}
-
-static bool same_time(struct timespec a, struct timespec b)
-{
-	return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
-}
-
-static bool same_file(const struct kept *kept, const struct stat *st)
-{
-	return kept->dev == st->st_dev && kept->ino == st->st_ino && kept->size == st->st_size &&
-	       same_time(kept->mtime, st->st_mtim) && same_time(kept->ctime, st->st_ctim);
 }
 
 static bool is_idle(const struct kept *kept)
@@ -118,15 +104,17 @@ static int append(struct mt_images *images, struct kept kept)
 int mt_images_get_fd(struct mt_images *images, int fd, struct mt_image **ret)
 {
 	mt_cleanup(mt_image_unrefp) struct mt_image *image = NULL;
+	struct mt_file_id file;
 	struct stat st;
 	int r;
 
 	if (fstat(fd, &st) < 0)
 		return mt_neg_errno();
+	file = mt_file_id_of(&st);
 	for (size_t i = 0; i < images->len; i++) {
 		struct kept kept = images->kept[i];
 
-		if (!same_file(&kept, &st))
+		if (!mt_file_id_same(&kept.file, &file))
 			continue;
 		take_out(images, i);
 		images->kept[images->len++] = kept;
@@ -136,14 +124,7 @@ int mt_images_get_fd(struct mt_images *images, int fd, struct mt_image **ret)
 	r = mt_image_new_fd(fd, &image);
 	if (r < 0)
 		return r;
-	r = append(images, (struct kept){
-				   .dev = st.st_dev,
-				   .ino = st.st_ino,
-				   .size = st.st_size,
-				   .mtime = st.st_mtim,
-				   .ctime = st.st_ctim,
-				   .image = image,
-			   });
+	r = append(images, (struct kept){ .file = file, .image = image });
 	if (r < 0)
 		return r;
 	*ret = mt_image_ref(mt_take_ptr(image));

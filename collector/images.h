@@ -4,8 +4,8 @@
  * images.h - each file's image once, however many processes map it
  *
  * Contract
- *   Input:     a path, or a descriptor that stays the caller's.  A file is known by device,
- *              inode, size and times: one that was written to is another.
+ *   Input:     a path, or a descriptor that stays the caller's.  A file is known as
+ *              collector/file_id.h has it.
  *   Ownership: mt_images_get_*() gives a reference for mt_image_unref().  mt_images_free()
  *              takes NULL; images that are still referred to live on.
  *   Errors:    those of open(2), fstat(2) and mt_image_new_fd(); what could not be made is

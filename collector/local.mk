@@ -7,6 +7,8 @@ noinst_LIBRARIES += %D%/libcollector.a %D%/libunwinder.a
 
 ## A stack's bytes to a call chain: memtrack-report does it again.
 %C%_libunwinder_a_SOURCES =	\
+	%D%/call_site.c		\
+	%D%/call_site.h		\
 	%D%/call_tree.c		\
 	%D%/call_tree.h		\
 	%D%/cfi.c		\
@@ -20,6 +22,7 @@ noinst_LIBRARIES += %D%/libcollector.a %D%/libunwinder.a
 	%D%/dwarf_cursor.h	\
 	%D%/expression.c	\
 	%D%/expression.h	\
+	%D%/file_id.h		\
 	%D%/frame_pointer.c	\
 	%D%/frame_pointer.h	\
 	%D%/image.c		\

@@ -178,10 +178,3 @@ const struct mt_space_range *mt_space_find(const struct mt_space *space, uint64_
 		return NULL;
 	return &space->ranges[at];
 }
-
-bool mt_space_is_code(const struct mt_space *space, uint64_t pc)
-{
-	const struct mt_space_range *range = mt_space_find(space, pc);
-
-	return range && (!range->image || mt_image_is_code(range->image, pc - range->bias));
-}

@@ -50,6 +50,3 @@ int mt_space_copy(struct mt_space *to, const struct mt_space *from);
 
 /* NULL: nothing is known there. */
 const struct mt_space_range *mt_space_find(const struct mt_space *space, uint64_t pc);
-
-/* Whether the address can be an instruction's: known, and executable as far as is known. */
-bool mt_space_is_code(const struct mt_space *space, uint64_t pc);

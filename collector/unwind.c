@@ -36,6 +36,9 @@ struct cached {
 	struct mt_fast_row row;
 };
 
+/* Whether a call returns to the address behind a cached one; asked for few. */
+enum is_return { RETURN_UNKNOWN, RETURN_NO, RETURN_YES };
+
 struct mt_unwinder {
 	struct mt_unwind_full full;
 	struct mt_memo *memo;
@@ -44,6 +47,7 @@ struct mt_unwinder {
 	struct mt_trace trace;
 	struct mt_memo_step steps[MT_TRACE_FRAMES]; /* of the trace's frames */
 	struct cached cache[CACHE_LEN];
+	uint8_t returns[CACHE_LEN]; /* enum is_return, of the cache's entries */
 };
 
 int mt_unwinder_new(struct mt_unwinder **ret)
@@ -105,9 +109,20 @@ static inline const struct cached *look_up(struct mt_unwinder *unwinder,
 	uint64_t hash = (lookup ^ space->stamp << 40) * GOLDEN;
 	struct cached *cached = &unwinder->cache[hash >> (64 - CACHE_BITS)];
 
-	if (__builtin_expect(cached->lookup != lookup || cached->stamp != space->stamp, 0))
+	if (__builtin_expect(cached->lookup != lookup || cached->stamp != space->stamp, 0)) {
 		fill(cached, space, lookup);
+		unwinder->returns[cached - unwinder->cache] = RETURN_UNKNOWN;
+	}
 	return cached;
+}
+
+static bool is_return(struct mt_unwinder *unwinder, const struct mt_space *space, uint64_t pc)
+{
+	uint8_t *known = &unwinder->returns[look_up(unwinder, space, pc - 1) - unwinder->cache];
+
+	if (*known == RETURN_UNKNOWN)
+		*known = mt_frame_pointer_is_return(space, pc) ? RETURN_YES : RETURN_NO;
+	return *known == RETURN_YES;
 }
 
 /* The fast loop, at a frame. */
@@ -128,8 +143,8 @@ static inline bool read_rbp(struct fast *fast, struct mt_memo_step *step)
 	return step->uses_rbp;
 }
 
-static enum mt_stop step_by_frame_pointer(struct fast *fast, enum mt_fast_kind kind,
-					  struct mt_memo_step *step)
+static enum mt_stop step_by_frame_pointer(struct mt_unwinder *unwinder, struct fast *fast,
+					  enum mt_fast_kind kind, struct mt_memo_step *step)
 {
 	enum mt_stop otherwise = kind == MT_FAST_NO_CFI ? MT_STOP_NO_CFI : MT_STOP_NO_MODULE;
 	struct mt_frame_pointer_caller caller;
@@ -142,10 +157,12 @@ static enum mt_stop step_by_frame_pointer(struct fast *fast, enum mt_fast_kind k
 			       : otherwise;
 	if (mt_window_read(fast->window, step->rbp + 8, &word))
 		step->at[0] = step->rbp + 8;
-	stop = mt_frame_pointer_follow(fast->space, fast->window, fast->sp, step->rbp, fast->linked,
-				       otherwise, &caller);
+	stop = mt_frame_pointer_follow(fast->window, fast->sp, step->rbp, fast->linked, otherwise,
+				       &caller);
 	if (stop != MT_STOP_NONE)
 		return stop;
+	if (!is_return(unwinder, fast->space, caller.pc))
+		return otherwise;
 	fast->pc = caller.pc;
 	fast->sp = caller.sp;
 	fast->rbp_at = caller.rbp_at;
@@ -255,7 +272,7 @@ static uint32_t walk_up(struct mt_unwinder *unwinder, struct fast *fast, struct 
 			break;
 		case MT_FAST_NO_CFI:
 		case MT_FAST_NO_MODULE:
-			stop = step_by_frame_pointer(fast, cached->row.kind, step);
+			stop = step_by_frame_pointer(unwinder, fast, cached->row.kind, step);
 			break;
 		case MT_FAST_END:
 			return MT_STOP_END;

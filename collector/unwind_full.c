@@ -30,11 +30,13 @@ struct mt_row_cache_entry {
 	int error;	 /* of mt_cfi_find(); -ESRCH: no module */
 	uint32_t module;
 	uint64_t bias;
+	bool return_known, is_return; /* mt_frame_pointer_is_return() of the address behind */
 	struct mt_cfi_row row;
 };
 
 /* A frame on its way to its caller. */
 struct walk {
+	struct mt_unwind_full *full;
 	const struct mt_space *space;
 	const struct mt_window *window;
 	struct mt_registers regs;
@@ -48,8 +50,8 @@ void mt_unwind_full_done(struct mt_unwind_full *full)
 	*full = (struct mt_unwind_full){ 0 };
 }
 
-static const struct mt_row_cache_entry *look_up(struct mt_unwind_full *full,
-						const struct mt_space *space, uint64_t pc)
+static struct mt_row_cache_entry *look_up(struct mt_unwind_full *full, const struct mt_space *space,
+					  uint64_t pc)
 {
 	struct mt_row_cache_entry
 		*entry = &full->rows[(pc ^ space->stamp * 0x9e3779b97f4a7c15ULL) % MT_ROW_CACHE];
@@ -62,6 +64,7 @@ static const struct mt_row_cache_entry *look_up(struct mt_unwind_full *full,
 	entry->stamp = space->stamp;
 	entry->module = range ? range->module : MT_NO_MODULE;
 	entry->bias = range ? range->bias : 0;
+	entry->return_known = false;
 	if (!range)
 		entry->error = -ESRCH;
 	else if (!range->image)
@@ -69,6 +72,16 @@ static const struct mt_row_cache_entry *look_up(struct mt_unwind_full *full,
 	else
 		entry->error = mt_cfi_find(&range->image->cfi, pc - range->bias, &entry->row);
 	return entry;
+}
+
+static bool is_return(const struct walk *walk, uint64_t pc)
+{
+	struct mt_row_cache_entry *entry = look_up(walk->full, walk->space, pc - 1);
+
+	if (!entry->return_known)
+		entry->is_return = mt_frame_pointer_is_return(walk->space, pc);
+	entry->return_known = true;
+	return entry->is_return;
 }
 
 static void set(struct mt_registers *regs, unsigned int reg, uint64_t value)
@@ -198,10 +211,12 @@ static enum mt_stop step_by_frame_pointer(struct walk *walk, enum mt_stop otherw
 
 	if (!mt_register_known(regs, MT_REG_RBP))
 		return regs->above & BIT(MT_REG_RBP) ? MT_STOP_TRUNCATED : otherwise;
-	stop = mt_frame_pointer_follow(walk->space, walk->window, regs->value[MT_REG_RSP],
+	stop = mt_frame_pointer_follow(walk->window, regs->value[MT_REG_RSP],
 				       regs->value[MT_REG_RBP], walk->linked, otherwise, &found);
 	if (stop != MT_STOP_NONE)
 		return stop;
+	if (!is_return(walk, found.pc))
+		return otherwise;
 	set(&caller, MT_REG_RIP, found.pc);
 	set(&caller, MT_REG_RSP, found.sp);
 	/* It lies below the return address, in the window. */
@@ -283,7 +298,7 @@ static enum mt_stop walk_up(struct mt_unwind_full *full, struct walk *walk, stru
 int mt_unwind_full(struct mt_unwind_full *full, const struct mt_space *space,
 		   const struct mt_window *window, struct mt_trace *ret)
 {
-	struct walk walk = { .space = space, .window = window };
+	struct walk walk = { .full = full, .space = space, .window = window };
 
 	if (!full->rows)
 		full->rows = calloc(MT_ROW_CACHE, sizeof(*full->rows));

@@ -205,6 +205,11 @@ void elf_put(struct cfi_bytes *ret, const struct elf_parts *parts)
 
 	put_headers(&head);
 	ret->len = sizeof(head);
+	if (parts->text) {
+		head.phdrs[TEXT].p_offset = ret->len;
+		head.phdrs[TEXT].p_filesz = parts->text_len;
+		cfi_put_bytes(ret, parts->text, parts->text_len);
+	}
 	if (parts->eh_frame) {
 		head.phdrs[DATA] = (Elf64_Phdr){
 			.p_type = PT_LOAD,

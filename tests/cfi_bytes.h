@@ -45,15 +45,18 @@ void cfi_end_entry(struct cfi_bytes *b, size_t offset);
 uint8_t *cfi_at_page_end(const void *bytes, size_t len);
 
 /*
- * A shared object with one executable segment, [0x1000, 0x3000), a build-id, .eh_frame at
- * 0x4000, .eh_frame_hdr (with a table if sorted is set) and .debug_frame, as given; NULL:
- * has none.  compressed: .debug_frame's bytes are an Elf64_Chdr and what follows.
+ * A shared object with one executable segment, [0x1000, 0x3000), of which the file has text
+ * and no more, a build-id, .eh_frame at 0x4000, .eh_frame_hdr (with a table if sorted is
+ * set) and .debug_frame, as given; NULL: has none.  compressed: .debug_frame's bytes are an
+ * Elf64_Chdr and what follows.
  */
 struct elf_parts {
 	const struct cfi_bytes *eh_frame, *debug_frame;
 	const uint64_t *table; /* pairs of start and FDE offset */
 	size_t table_len;      /* in pairs */
 	bool with_sections, compressed;
+	const uint8_t *text;
+	size_t text_len;
 };
 
 #define ELF_TEXT 0x1000

@@ -36,18 +36,26 @@ __attribute__((used)) LEDGER_SITE static void never_called(void)
 	take_below_none();
 }
 
-int main(void)
+/* Looks like frames: links upwards, and addresses in a real function, behind no call. */
+static void lay_bait(uintptr_t *bait)
 {
-	/* Frames, were they on the stack: links upwards, and addresses of a real function. */
-	static uintptr_t bait[2 * LINKS];
-
 	for (int i = 0; i < LINKS; i++) {
 		bait[2 * i] = (uintptr_t)&bait[2 * (i + 1) % (2 * LINKS)];
 		bait[2 * i + 1] = (uintptr_t)never_called + 5;
 	}
+}
+
+int main(void)
+{
+	static uintptr_t elsewhere[2 * LINKS];
+	uintptr_t here[2 * LINKS];
+
+	lay_bait(elsewhere);
+	lay_bait(here);
 	for (int i = 0; i < 20; i++) {
 		bare_with_frame(take_below_frame);
-		if (bare_without_frame(take_below_none, bait) != bait)
+		if (bare_without_frame(take_below_none, elsewhere) != elsewhere ||
+		    bare_without_frame(take_below_none, here) != here)
 			return 4;
 	}
 	ledger_print();

@@ -115,8 +115,12 @@ unit_tests += %D%/test_block_table %D%/test_demangle %D%/test_json_writer %D%/te
 unwind_test_libs = collector/libunwinder.a $(unwinder_libs) $(CHECK_LIBS)
 cfi_bytes = tests/cfi_bytes.c tests/cfi_bytes.h
 
-unit_tests += %D%/test_call_tree %D%/test_cfi %D%/test_expression %D%/test_image	\
-	%D%/test_space %D%/test_unwind %D%/test_unwind_live
+unit_tests += %D%/test_call_site %D%/test_call_tree %D%/test_cfi %D%/test_expression	\
+	%D%/test_frame_pointer %D%/test_image %D%/test_space %D%/test_unwind %D%/test_unwind_live
+%C%_test_call_site_SOURCES  = %D%/test_call_site.c %D%/call_forms.S %D%/call_forms.h	\
+	$(cfi_bytes)
+%C%_test_call_site_CFLAGS   = $(unit_cflags)
+%C%_test_call_site_LDADD    = $(unwind_test_libs)
 %C%_test_call_tree_SOURCES  = %D%/test_call_tree.c
 %C%_test_call_tree_CFLAGS   = $(unit_cflags)
 %C%_test_call_tree_LDADD    = $(unwind_test_libs)
@@ -126,6 +130,9 @@ unit_tests += %D%/test_call_tree %D%/test_cfi %D%/test_expression %D%/test_image
 %C%_test_expression_SOURCES = %D%/test_expression.c $(cfi_bytes)
 %C%_test_expression_CFLAGS  = $(unit_cflags)
 %C%_test_expression_LDADD   = $(unwind_test_libs)
+%C%_test_frame_pointer_SOURCES = %D%/test_frame_pointer.c $(cfi_bytes)
+%C%_test_frame_pointer_CFLAGS  = $(unit_cflags)
+%C%_test_frame_pointer_LDADD   = $(unwind_test_libs)
 %C%_test_image_SOURCES      = %D%/test_image.c $(cfi_bytes)
 %C%_test_image_CFLAGS       = $(unit_cflags) $(ZSTD_CFLAGS)
 %C%_test_image_LDADD        = $(unwind_test_libs)

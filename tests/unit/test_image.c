@@ -235,11 +235,72 @@ START_TEST(other_machine)
 }
 END_TEST
 
+/* Bytes of code, from memory or from the file as long as it is there. */
+START_TEST(code)
+{
+	static const uint8_t text[] = "0123456789";
+	struct elf_parts parts = { .text = text, .text_len = sizeof(text) - 1 };
+	char path[] = "image-XXXXXX";
+	int fd = mkstemp(path);
+	uint8_t bytes[8];
+
+	elf_put(&file, &parts);
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(write(fd, file.bytes, file.len), (ssize_t)file.len);
+	for (int i = 0; i < 2; i++) {
+		mt_image_unref(image);
+		image = NULL;
+		ck_assert_int_eq(i ? mt_image_new_fd(fd, &image) : open_memory(file.len), 0);
+		ck_assert_int_eq(mt_image_read_before(image, ELF_TEXT + 10, bytes, 7), 7);
+		ck_assert_mem_eq(bytes, "3456789", 7);
+		ck_assert_int_eq(mt_image_read_before(image, ELF_TEXT + 2, bytes, 7), 2);
+		ck_assert_mem_eq(bytes, "01", 2);
+		ck_assert_int_lt(mt_image_read_before(image, ELF_TEXT, bytes, 7), 0);
+		ck_assert_int_lt(mt_image_read_before(image, ELF_TEXT + 11, bytes, 7), 0);
+		ck_assert_int_lt(mt_image_read_before(image, ELF_TEXT_END + 1, bytes, 7), 0);
+		ck_assert_int_lt(mt_image_read_before(image, 0, bytes, 7), 0);
+	}
+	/* Written to, replaced, gone. */
+	ck_assert_int_eq(write(fd, "x", 1), 1);
+	ck_assert_int_eq(mt_image_read_before(image, ELF_TEXT + 10, bytes, 7), -ESTALE);
+	ck_assert_int_eq(unlink(path), 0);
+	ck_assert_int_eq(mt_image_read_before(image, ELF_TEXT + 10, bytes, 7), -ENOENT);
+	close(fd);
+	fd = open(path, O_RDWR | O_CREAT | O_EXCL, 0600);
+	ck_assert_int_eq(write(fd, file.bytes, file.len), (ssize_t)file.len);
+	ck_assert_int_eq(mt_image_read_before(image, ELF_TEXT + 10, bytes, 7), -ESTALE);
+	close(fd);
+	ck_assert_int_eq(unlink(path), 0);
+}
+END_TEST
+
+/* Headers that say where code is not. */
+START_TEST(code_elsewhere)
+{
+	struct elf_parts parts = { .text = (const uint8_t *)"0123456789", .text_len = 10 };
+	uint8_t bytes[8];
+	Elf64_Phdr *phdr;
+
+	for (int i = 0; i < 3; i++) {
+		elf_put(&file, &parts);
+		phdr = (Elf64_Phdr *)(file.bytes + sizeof(Elf64_Ehdr));
+		phdr->p_offset = (uint64_t[]){ file.len, file.len - 3, UINT64_MAX - 2 }[i];
+		ck_assert_int_eq(open_memory(file.len), 0);
+		ck_assert_int_eq(mt_image_read_before(image, ELF_TEXT + 7, bytes, 7), -EBADMSG);
+		ck_assert_int_eq(mt_image_read_before(image, ELF_TEXT + 2, bytes, 7),
+				 i == 1 ? 2 : -EBADMSG);
+	}
+}
+END_TEST
+
 static void look_around(void)
 {
+	uint8_t bytes[7];
+
 	for (uint64_t vaddr = 0xff0; vaddr < 0x1300; vaddr += 8)
 		cfa_at(vaddr);
 	mt_image_is_code(image, 0x1000);
+	mt_image_read_before(image, 0x1010, bytes, sizeof(bytes));
 }
 
 START_TEST(every_truncation)
@@ -359,6 +420,8 @@ int main(void)
 	tcase_add_test(tcase, damaged_compression);
 	tcase_add_test(tcase, not_images);
 	tcase_add_test(tcase, other_machine);
+	tcase_add_test(tcase, code);
+	tcase_add_test(tcase, code_elsewhere);
 	tcase_add_loop_test(tcase, every_truncation, 0, 8);
 	tcase_add_loop_test(tcase, every_damage, 0, 4);
 	tcase_add_test(tcase, kept_images);

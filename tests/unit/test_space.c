@@ -177,27 +177,6 @@ START_TEST(images_are_counted)
 }
 END_TEST
 
-/* Of a module that is known, its executable segments; of others, all. */
-START_TEST(code)
-{
-	static const struct elf_parts parts = { .with_sections = true };
-	static struct cfi_bytes file;
-	struct mt_space_range range = { .start = 0x100000, .end = 0x106000, .bias = 0x100000 };
-
-	elf_put(&file, &parts);
-	ck_assert_int_eq(mt_image_new_memory(file.bytes, file.len, &range.image), 0);
-	ck_assert_int_eq(mt_space_add(&space, &range), 0);
-	mt_image_unref(range.image);
-	add(0x200000, 0x201000, 2);
-	ck_assert(!mt_space_is_code(&space, 0x100000 + ELF_TEXT - 1));
-	ck_assert(mt_space_is_code(&space, 0x100000 + ELF_TEXT));
-	ck_assert(mt_space_is_code(&space, 0x100000 + ELF_TEXT_END - 1));
-	ck_assert(!mt_space_is_code(&space, 0x100000 + ELF_TEXT_END));
-	ck_assert(mt_space_is_code(&space, 0x200fff));
-	ck_assert(!mt_space_is_code(&space, 0x201000));
-}
-END_TEST
-
 int main(void)
 {
 	Suite *suite = suite_create("space");
@@ -212,7 +191,6 @@ int main(void)
 	tcase_add_test(tcase, empty_ranges_are_refused);
 	tcase_add_test(tcase, copies);
 	tcase_add_test(tcase, images_are_counted);
-	tcase_add_test(tcase, code);
 	suite_add_tcase(suite, tcase);
 	srunner_run_all(runner, CK_ENV);
 	failed = srunner_ntests_failed(runner);
