@@ -47,7 +47,7 @@ enum mt_event_type {
 	MT_EVENT_REALLOC_BEGIN,	 /* address: the old block, freed tentatively */
 	MT_EVENT_REALLOC_END,	 /* address: the new block */
 	MT_EVENT_REALLOC_FAILED, /* the last REALLOC_BEGIN of the thread did not happen */
-	MT_EVENT_REALLOC_FREED,	 /* realloc(p, 0): freed, nothing allocated */
+	MT_EVENT_REALLOC_FREED,	 /* freed, and nothing allocated by it: realloc(p, 0) */
 	_MT_EVENT_MAX,
 };
 

@@ -41,6 +41,12 @@ extern void *mt_real[MT_FN_MAX];
  */
 extern void *mt_pass[MT_FN_MAX];
 
+/*
+ * 1: some real function is another's than the C library's, and may call others of its kind
+ * by their names, so the stubs.  Set before such a one is called.
+ */
+extern unsigned char mt_real_nests;
+
 /* The stubs, by names that can not be interposed. */
 extern char mt_entry_malloc[], mt_entry_memalign[], mt_entry_free[];
 

@@ -23,6 +23,7 @@
 unsigned char mt_on = 1;
 void *mt_real[MT_FN_MAX];
 void *mt_pass[MT_FN_MAX];
+unsigned char mt_real_nests;
 struct mt_libc mt_libc;
 
 /* How many objects the program started with: the global scope, in its order. */
@@ -79,6 +80,19 @@ static void resolve_libc(void)
 	}
 }
 
+static void look_for_others(void)
+{
+	struct mt_image image, libc;
+	bool found = mt_image_libc(&libc);
+	int number;
+
+	for (number = MT_FN_malloc; number < MT_FN_FIRST_OPERATOR; number++)
+		if (mt_real[number] && mt_real[number] != (void *)absent &&
+		    (!found || !mt_image_at(&image, mt_real[number]) ||
+		     image.dynamic != libc.dynamic))
+			mt_real_nests = 1;
+}
+
 void mt_real_resolve(void)
 {
 	int number, err = errno;
@@ -99,6 +113,7 @@ void mt_real_resolve(void)
 		if (mt_real_names[number] && !mt_real[number])
 			mt_real[number] = number < MT_FN_free ? (void *)absent
 							      : mt_real[MT_FN_free];
+	look_for_others();
 	next_dlclose = mt_image_next("dlclose", n_start);
 	errno = err;
 }
@@ -263,6 +278,7 @@ void *mt_pass_target(long number, const void *caller)
 		__atomic_store_n(&mt_pass[number], next, __ATOMIC_RELAXED);
 	} else {
 		recorded[number] = 1;
+		mt_real_nests = 1;
 		next = NULL;
 	}
 	errno = err;

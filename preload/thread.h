@@ -19,6 +19,13 @@
 
 #pragma GCC visibility push(hidden)
 
+/* What a real function that ends a block is about to end; serve.c. */
+struct mt_ending {
+	const void *block;
+	uint64_t sp;	  /* of the frame that takes this away again */
+	uint32_t pending; /* the function whose REALLOC_BEGIN of it has no end yet, or 0 */
+};
+
 struct mt_self {
 	uint64_t token; /* mt_session_token() that it was claimed with; 0: no slot */
 	struct mt_ring ring;
@@ -37,6 +44,8 @@ struct mt_self {
 	uint32_t copies;   /* windows that were copied, or are being */
 	uint16_t piece_id;
 	uint16_t capture; /* MT_CAPTURE_* of the slot */
+	const void *made; /* the block recorded last, within the real function called last */
+	struct mt_ending ending;
 };
 
 _Static_assert(sizeof(struct mt_self) <= 160, "static TLS is scarce");

@@ -105,7 +105,8 @@ static inline __u64 mt_chunk_offset(__u64 chunk, __u64 ring_bytes)
  *   REALLOC_BEGIN  kind: MT_FN_*; w[1]: old address, not 0.  Frees it tentatively.
  *   REALLOC_END    like ALLOC, and ends the thread's last REALLOC_BEGIN; w[1] 0: the call
  *                  failed and the old block lives on (word, half and w[2] then 0);
- *                  kind's top bit set: realloc(p, 0), p is freed and nothing allocated.
+ *                  kind's top bit set: p is freed and this allocated nothing, as
+ *                  realloc(p, 0), or where the new block has an ALLOC of its own.
  *   PROCESS        a process's first cell; kind: MT_PROCESS_*; w[1]: its number (see
  *                  mt_control.next_process); w[2]: its parent's number, or 0
  *   THREAD         a thread claimed this ring, all cells from here are its own;

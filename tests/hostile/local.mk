@@ -66,6 +66,7 @@ hostile_c +=			\
 	%D%/raw_fork		\
 	%D%/replaced_program		\
 	%D%/secure_child		\
+	%D%/self_called		\
 	%D%/spawn_storm		\
 	%D%/stack_limits		\
 	%D%/static_parent		\
@@ -86,6 +87,7 @@ hostile_so +=			\
 	%D%/exchange_plugin.so		\
 	%D%/loader_held_plugin.so		\
 	%D%/resolver_plugin.so		\
+	%D%/self_calling_malloc.so		\
 	%D%/static_tls_plugin.so		\
 	%D%/wrapping_malloc.so
 
