@@ -82,6 +82,11 @@ struct mt_extent {
  * The window that starts at start.  On the thread's own stack and on its signal stack the
  * words stay where they are; another stack may lose its neighbour, whoever owns that, and
  * is copied.
+ *
+ * What was once found readable of those two is taken to stay so: a program that protects a
+ * page between its frames there gets the fault that reading it means.  To ask the kernel
+ * for each window costs more than all else that is done for a block, and an answer that is
+ * remembered is as old as the one that is taken for granted.
  */
 struct mt_extent mt_thread_window(struct mt_self *self, uint64_t start);
 
