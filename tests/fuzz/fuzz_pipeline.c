@@ -451,7 +451,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
 	static const struct mt_header header = { .machine = "x86_64", .program = "fuzz" };
 	struct input in = { bytes, len };
-	struct mt_writer *writer;
+	struct mt_writer *writer = NULL;
 	struct run run = { 0 };
 	int fd = memfd_create("artifact", MFD_CLOEXEC);
 
@@ -485,7 +485,7 @@ static void run_random(uint64_t seed)
 		if (seed % 3 == 2 && next_random(&state) % 4 == 0)
 			bytes[i] = (uint8_t)(kinds[bytes[i] % 4] | (bytes[i] >> 6));
 	}
-	LLVMFuzzerTestOneInput(bytes, len);
+	fuzz_try(bytes, len);
 }
 
 #define STORY_LINES 23
@@ -533,7 +533,7 @@ static void run_story(size_t leave_out, size_t repeat, int change)
 			len += lens[i];
 		}
 	}
-	LLVMFuzzerTestOneInput(bytes, len);
+	fuzz_try(bytes, len);
 }
 
 void fuzz_corpus(void)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * fuzz_report.c - an artifact of any content is reported as text and as JSON, or refused
+ * fuzz_report.c - an artifact of any content is reported, as text and as JSON, and verified,
+ * or refused
  *
  * An input is the records of an artifact, behind a byte that is not used; how they are
  * packed is fuzz_reader's.  Its modules are not looked for: what files may say is
@@ -16,6 +17,7 @@
 #include "report/run.h"
 #include "report/symbolize.h"
 #include "report/text.h"
+#include "report/verify.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/printed.h"
 #include "tests/sample_artifact.h"
@@ -67,6 +69,25 @@ static void report(struct mt_run *run)
 	mt_symbolizer_free(view.symbolizer);
 }
 
+/* The stacks that were kept. */
+static void verify(int fd)
+{
+	struct mt_verified verified;
+	size_t len;
+	char *text;
+	FILE *out = open_memstream(&text, &len);
+	int r;
+
+	fuzz_must(out && lseek(fd, 0, SEEK_SET) == 0);
+	r = mt_verify_stacks(fd, out, &verified);
+	fuzz_must(r == 0 || r == -EBADMSG || r == -EPROTONOSUPPORT || r == -EPROTO);
+	fuzz_must(fclose(out) == 0 && printed_is_text(text, len));
+	fuzz_must(verified.hashes_right <= verified.stacks);
+	fuzz_must(r || verified.stacks == verified.chains_equal + verified.chains_different +
+						  verified.not_checkable);
+	free(text);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
 	struct artifact_bytes file = { NULL, 0 };
@@ -80,6 +101,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 	free(file.bytes);
 	fuzz_must(mt_run_init(&run) == 0);
 	r = mt_run_read(&run, fd);
+	verify(fd);
 	close(fd);
 	fuzz_must(r == 0 || r == -EBADMSG || r == -EPROTONOSUPPORT || r == -EPROTO);
 	if (r == 0)

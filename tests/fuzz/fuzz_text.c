@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * fuzz_text.c - what is read of options and of the environment: sizes, the run's address
+ * fuzz_text.c - what is read of options and of the environment: sizes, faults, the address
  */
 #include <errno.h>
 #include <string.h>
 
+#include "collector/faults.h"
 #include "collector/size.h"
 #include "preload/address.h"
 #include "tests/fuzz/fuzz.h"
@@ -43,6 +44,19 @@ static void read_address(const char *text)
 	fuzz_must(!strcmp(address.path, len < sizeof(address.path) ? text + 17 : ""));
 }
 
+static void read_faults(const char *text)
+{
+	char problem[MT_FAULTS_PROBLEM];
+	struct mt_faults *faults;
+	int r;
+
+	memset(problem, 'x', sizeof(problem));
+	r = mt_faults_new(text, problem, &faults);
+	fuzz_must(r == 0 || (r == -EINVAL && memchr(problem, 0, sizeof(problem))));
+	if (r == 0)
+		mt_faults_free(faults);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
 	char *text = malloc(len + 1);
@@ -51,6 +65,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 	if (len)
 		memcpy(text, bytes, len);
 	text[len] = '\0';
+	read_faults(text);
 	read_size(text);
 	read_address(text);
 	free(text);
@@ -73,6 +88,8 @@ void fuzz_corpus(void)
 		"18446744073709551616",
 		"17179869184G",
 		"0123456789abcdef:/tmp/memtrack-abcdef/socket",
+		"drop:1,swap/7,corrupt-head:999999999999999999",
+		"duplicate:0,",
 		"ffffffffffffffff:",
 		"0000000000000000:x",
 	};

@@ -49,7 +49,7 @@ fuzz_targets =			\
 	$(MT_FUZZ_LIBS)
 %C%_fuzz_text_SOURCES = %D%/fuzz_text.c
 %C%_fuzz_text_CFLAGS  = $(fuzz_cflags)
-%C%_fuzz_text_LDADD   = %D%/libfuzz.a $(MT_FUZZ_LIBS)
+%C%_fuzz_text_LDADD   = %D%/libfuzz.a $(collector_libs) $(MT_FUZZ_LIBS)
 
 fuzz_printed = %D%/printed.c %D%/printed.h
 

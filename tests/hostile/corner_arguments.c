@@ -16,7 +16,7 @@
 #define BLOCK_BYTES 30550
 #define SMALLER_BYTES 30540
 
-static volatile size_t half = SIZE_MAX / 2, nothing;
+static volatile size_t half = SIZE_MAX / 2, no_power = 24, nothing;
 static char text[8192];
 static size_t used;
 
@@ -121,7 +121,7 @@ static void try_aligned(void)
 	give(block, 0);
 	SHOW(memalign(half + 2, 100));
 	SHOW(aligned_alloc(half, 100));
-	give(memalign(24, BLOCK_BYTES), BLOCK_BYTES);
+	give(memalign(no_power, BLOCK_BYTES), BLOCK_BYTES);
 	took(BLOCK_BYTES);
 	give(SHOW(memalign(1 << 20, BLOCK_BYTES)), BLOCK_BYTES);
 	took(BLOCK_BYTES);

@@ -15,7 +15,7 @@
 	.cfi_adjust_cfa_offset -8
 	.cfi_restore \register
 	.endm
-	.macro check bit value register
+	.macro check bit, value, register
 	cmpq \value, \register
 	je 1f
 	orq $(1 << \bit), %rcx
@@ -52,15 +52,15 @@ call_guarded:
 	movq $0x1515, %r15
 	call *%rax
 	xorl %ecx, %ecx
-	check 0 $0x0b0b %rbx
-	check 1 %rsp %rbp
-	check 2 $0x1212 %r12
-	check 3 $0x1313 %r13
-	check 4 $0x1414 %r14
-	check 5 $0x1515 %r15
-	check 6 $0x1111 (%rsp)
-	check 7 $0x2222 8(%rsp)
-	check 8 $0x3333 56(%rsp)
+	check 0, $0x0b0b, %rbx
+	check 1, %rsp, %rbp
+	check 2, $0x1212, %r12
+	check 3, $0x1313, %r13
+	check 4, $0x1414, %r14
+	check 5, $0x1515, %r15
+	check 6, $0x1111, (%rsp)
+	check 7, $0x2222, 8(%rsp)
+	check 8, $0x3333, 56(%rsp)
 	pushfq
 	popq %rdx
 	testl $0x400, %edx
@@ -108,19 +108,19 @@ spin_guarded:
 	jnz 1f
 	orq $(1 << 9), %rcx
 1:
-	check 0 $0x0808 %r8
-	check 1 $0x0909 %r9
-	check 2 $0x1010 %r10
-	check 3 $0x1111 %r11
-	check 5 $0x6666 -64(%rsp)
-	check 6 $0x7777 -128(%rsp)
+	check 0, $0x0808, %r8
+	check 1, $0x0909, %r9
+	check 2, $0x1010, %r10
+	check 3, $0x1111, %r11
+	check 5, $0x6666, -64(%rsp)
+	check 6, $0x7777, -128(%rsp)
 	pcmpeqd %xmm1, %xmm1
 	pcmpeqd %xmm1, %xmm0
 	pmovmskb %xmm0, %eax
-	check 7 $0xffff %rax
+	check 7, $0xffff, %rax
 	pcmpeqd %xmm1, %xmm15
 	pmovmskb %xmm15, %eax
-	check 8 $0xffff %rax
+	check 8, $0xffff, %rax
 	movq %rcx, %rax
 	ret
 	.cfi_endproc

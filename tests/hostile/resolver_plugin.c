@@ -27,7 +27,7 @@ LEDGER_SITE static int weigh(void)
 	return block != NULL;
 }
 
-static make_function *choose(void)
+__attribute__((used)) static make_function *choose(void)
 {
 	return weigh() ? make_chosen : NULL;
 }

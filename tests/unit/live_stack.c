@@ -252,7 +252,7 @@ void live_captured(const uint64_t *saved)
 		.mask = budget / 8 - 1,
 		.bottom = bound < budget_end,
 	};
-	const struct mt_trace *trace;
+	const struct mt_trace *trace = NULL;
 	uint32_t node, again;
 
 	copy(&window);

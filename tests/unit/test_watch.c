@@ -215,8 +215,8 @@ static void move_environment(char *at, size_t len, int ready)
 /* One of any length is looked at up to a limit, and found at any place before that. */
 START_TEST(endless_environment)
 {
-	static const char variable[] = "MEMTRACK_RUN=x no-such-shim.so";
-	/* Across blocks of any size up to 64 KiB; behind the limit. */
+	static const char variables[] = "MEMTRACK_RUN=x\0LD_PRELOAD=/no-such-shim.so";
+	/* Across the ends of blocks; behind the limit. */
 	const size_t places[] = { 0, 65536 - 5, 16384 - 5, MT_WATCH_PROC_BYTES + 65536 };
 	const size_t len = 2 * MT_WATCH_PROC_BYTES;
 	char *at = mmap(NULL, len, PROT_READ | PROT_WRITE,
@@ -229,7 +229,7 @@ START_TEST(endless_environment)
 	ck_assert_ptr_ne(at, MAP_FAILED);
 	ck_assert_int_eq(pipe(ready), 0);
 	memset(at + place, 'x', 4096);
-	strcpy(at + place, variable);
+	memcpy(at + place, variables, sizeof(variables));
 	child = fork();
 	if (child == 0)
 		move_environment(at, len, ready[1]);
