@@ -89,13 +89,16 @@ static bool mask_exceeds(const __u64 mask[2], uint32_t groups)
  * none. */
 static bool named_rightly(const struct mt_stack_record *head)
 {
+	uint32_t set;
+
 	if (head->kind == MT_STACK_RAW)
 		return !head->digest && !head->ref_digest && !head->pad_halves && !head->mask[0] &&
 		       !head->mask[1];
 	if (head->kind != MT_STACK_DELTA && head->kind != MT_STACK_KEY)
 		return false;
-	return head->digest && head->entry / MT_DICTIONARY_WAYS * MT_DICTIONARY_WAYS ==
-				       mt_dictionary_set(head->digest);
+	set = head->entry & ~(MT_DICTIONARY_WAYS - 1u);
+	return head->digest && (set == mt_dictionary_set(head->digest, 0) ||
+				set == mt_dictionary_set(head->digest, 1));
 }
 
 int mt_decode_head(uint32_t budget_bytes, const void *bytes, size_t len,

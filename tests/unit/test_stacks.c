@@ -268,6 +268,7 @@ START_TEST(not_records)
 {
 	struct captured c = capture(1000);
 	struct mt_stack_record *head = (struct mt_stack_record *)c.record;
+	uint16_t other = MT_DICTIONARY_WAYS;
 
 	ck_assert_int_eq(mt_stacks_push(stacks, SLOT_INDEX, c.record, 0), 0);
 	ck_assert_int_eq(mt_stacks_push(stacks, SLOT_INDEX, c.record, HEAD_BYTES - 1), 0);
@@ -278,12 +279,16 @@ START_TEST(not_records)
 	record_seal(head, BUDGET);
 	ck_assert_int_eq(mt_stacks_push(stacks, MT_STACKS_ANY_SLOT, c.record, c.len), 0);
 	head->slot = SLOT_INDEX;
-	head->entry ^= MT_DICTIONARY_WAYS;
+	/* An entry of neither set. */
+	while (((head->entry ^ other) & ~7U) == mt_dictionary_set(head->digest, 0) ||
+	       ((head->entry ^ other) & ~7U) == mt_dictionary_set(head->digest, 1))
+		other *= 2;
+	head->entry ^= other;
 	record_seal(head, BUDGET);
 	ck_assert_int_eq(mt_stacks_push(stacks, SLOT_INDEX, c.record, c.len), 0);
 	ck_assert_uint_eq(counts().malformed, 6);
 	ck_assert_uint_eq(counts().records, 0);
-	head->entry ^= MT_DICTIONARY_WAYS;
+	head->entry ^= other;
 	record_seal(head, BUDGET);
 	/* There may be more room than the record needs. */
 	ck_assert_int_eq(mt_stacks_push(stacks, MT_STACKS_ANY_SLOT, c.record, sizeof(c.record)), 0);
@@ -319,21 +324,23 @@ START_TEST(one_stack_for_ever)
 }
 END_TEST
 
-/* Stacks whose digests share a set, one more than that has entries. */
+/* Stacks whose digests have one set twice, the same, one more than that has entries. */
 static void find_set(uint64_t pcs[MT_DICTIONARY_WAYS + 1])
 {
 	uint32_t set = 0, n = 0;
 	__u64 mask[2];
 
 	for (uint64_t pc = 5000; n < MT_DICTIONARY_WAYS + 1; pc++) {
+		uint64_t digest;
 		uint32_t its;
 
 		call(pc);
-		its = mt_dictionary_set(slot_digest(&slot, &player, mask));
-		if (n == 0)
-			set = its;
-		if (its == set)
-			pcs[n++] = pc;
+		digest = slot_digest(&slot, &player, mask);
+		its = mt_dictionary_set(digest, 0);
+		if (its != mt_dictionary_set(digest, 1) || (n && its != set))
+			continue;
+		set = its;
+		pcs[n++] = pc;
 	}
 }
 
