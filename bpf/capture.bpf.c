@@ -219,7 +219,7 @@ __noinline int encode_group(__u32 slot, __u32 r)
 	struct mt_scratch *scratch = bpf_map_lookup_elem(&scratches, &slot);
 	__u32 groups = budget_bytes / MT_GROUP_BYTES, range, lo, bytes;
 	struct encoded_group *out;
-	__u64 at, n;
+	__u64 at, n, keep;
 
 	if (!reference || !scratch)
 		return MT_PROBE_REFUSED;
@@ -240,8 +240,11 @@ __noinline int encode_group(__u32 slot, __u32 r)
 	out = out_at(scratch, scratch->n_out);
 	if (!out)
 		return MT_PROBE_REFUSED;
+	keep = mt_scratch_keep(scratch, reference, r, groups);
 	n = encode_words((struct live_group *)scratch->live, reference_group(reference, r),
-			 mt_range_bits(range), scratch->keep, out);
+			 mt_range_bits(range), keep, out);
+	if (!n && keep != scratch->keep)
+		n = mt_group_encode_zero(out->halves);
 	mt_scratch_account(scratch, reference, r, n, hash_words((struct group *)scratch->live));
 	return 0;
 }
@@ -340,10 +343,11 @@ __noinline int commit_halves(__u32 slot, __u32 r)
 {
 	struct mt_reference *reference = bpf_map_lookup_elem(&references, &slot);
 	struct mt_scratch *scratch = bpf_map_lookup_elem(&scratches, &slot);
-	__u64 at, n = 0, lows, highs;
+	__u64 at, n = 0, lows, highs, keep;
 	struct encoded_group *part;
 	__u8 low_index, high_index;
 
+	r &= budget_bytes / MT_GROUP_BYTES - 1;
 	if (!reference || !scratch)
 		return 0;
 	/* Its end says where its maps begin, they where it does itself. */
@@ -364,7 +368,8 @@ __noinline int commit_halves(__u32 slot, __u32 r)
 	if (!part)
 		return 0;
 	scratch->cursor = at;
-	return commit_words(reference_group(reference, r), part, lows, highs, scratch->keep);
+	keep = mt_scratch_keep(scratch, reference, r, budget_bytes / MT_GROUP_BYTES);
+	return commit_words(reference_group(reference, r), part, lows, highs, keep);
 }
 
 /* The record is on the ring: group r becomes what the record says. */
@@ -376,11 +381,13 @@ __noinline int commit_group(__u32 slot, __u32 r)
 	if (!reference || !scratch)
 		return 0;
 	r &= budget_bytes / MT_GROUP_BYTES - 1;
+	if (scratch->mask[r / 64] >> (r & 63) & 1)
+		commit_halves(slot, r);
+	else if (!scratch->keep)
+		clear_words(reference_group(reference, r));
 	reference->range[r] = scratch->range[r];
 	reference->group_digest[r] = scratch->group_digest[r];
-	if (scratch->mask[r / 64] >> (r & 63) & 1)
-		return commit_halves(slot, r);
-	return scratch->keep ? 0 : clear_words(reference_group(reference, r));
+	return 0;
 }
 
 /* From the last to the first, as they are read. */

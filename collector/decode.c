@@ -231,6 +231,10 @@ static int apply_group(struct frame *frame, uint32_t groups, uint32_t r,
 	int err;
 
 	if (head->mask[r / 64] >> r % 64 & 1) {
+		/* What was there was of another address: the group is against zero. */
+		if (frame->range[r] && mt_group_address(head->start, r, groups) !=
+					       mt_group_address(frame->start, r, groups))
+			memset(words, 0, MT_GROUP_BYTES);
 		err = apply_xor(words, range, cursor);
 		if (err)
 			return err;

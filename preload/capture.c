@@ -288,7 +288,7 @@ static enum outcome encode_and_send(struct mt_self *self, struct window *w,
 			return OUTCOME_NAMED;
 		}
 	}
-	bytes = mt_encode_window(dictionary_of(self), words_of(self), scratch,
+	bytes = mt_encode_window(self->reference, dictionary_of(self), words_of(self), scratch,
 				 mt_session.budget_bytes, w->compare);
 	mt_modules_check(self);
 	if (!send_record(self, bytes, w->seq, &w->extent))

@@ -76,8 +76,8 @@ static inline uint32_t slot_encode(struct inline_slot *slot, const struct stack_
 {
 	mt_read_window(slot->reference, slot->scratch, SLOT_INDEX, seq, player->start, player->end,
 		       0, player->epoch, mask, slot->budget_bytes, slot->compare, SLOT_TIME_NS);
-	return mt_encode_window(slot->dictionary, slot->words, slot->scratch, slot->budget_bytes,
-				slot->compare);
+	return mt_encode_window(slot->reference, slot->dictionary, slot->words, slot->scratch,
+				slot->budget_bytes, slot->compare);
 }
 
 /* The player's window as a raw record in record, with room for one; returns its length. */

@@ -250,6 +250,13 @@ mt_group_encode(__u64 *live, const __u64 *kept, __u64 bits, __u64 keep, __u32 *o
 	return mt_put_maps(out, n, lows, highs);
 }
 
+/* A group that is all zero against zero: no halves, empty maps.  Returns what it takes. */
+static inline __attribute__((always_inline)) __u64 mt_group_encode_zero(__u32 *out)
+{
+	*out = 0;
+	return 1;
+}
+
 /*
  * Brings kept up to date from the halves that the maps name; with keep 0 the other words
  * become zero.  Reads as many halves as a group can have, whatever the maps say.
@@ -368,6 +375,21 @@ static inline __attribute__((always_inline)) __u32 mt_scratch_take_group(struct 
 
 	scratch->range[r] = range;
 	return range;
+}
+
+/*
+ * ~0 if group r is encoded against the reference's; 0 if against zero: in a key frame, and
+ * where the reference's window has the group of another address there, with which it has
+ * nothing in common.  Such a group is in the record even if it is all zero.
+ */
+static inline __attribute__((always_inline)) __u64
+mt_scratch_keep(const struct mt_scratch *scratch, const struct mt_reference *reference, __u32 r,
+		__u32 groups)
+{
+	if (reference->range[r] && mt_group_address(scratch->record.start, r, groups) !=
+					   mt_group_address(reference->start, r, groups))
+		return 0;
+	return scratch->keep;
 }
 
 /*

@@ -336,12 +336,13 @@ static inline __u64 mt_read_window(const struct mt_reference *reference, struct 
  * Encodes what mt_read_window() read; returns the length in bytes of the record, which is at
  * &scratch->record.  Nothing but the scratch moves.
  */
-static inline __u32 mt_encode_window(const __u64 *dictionary, const __u64 *words,
-				     struct mt_scratch *scratch, __u64 budget_bytes,
-				     const struct mt_compare *compare)
+static inline __u32 mt_encode_window(const struct mt_reference *reference, const __u64 *dictionary,
+				     const __u64 *words, struct mt_scratch *scratch,
+				     __u64 budget_bytes, const struct mt_compare *compare)
 {
 	__u32 *out = mt_scratch_out(scratch, budget_bytes), w, r;
-	__u64 touched, map, n;
+	__u32 groups = budget_bytes / MT_GROUP_BYTES;
+	__u64 touched, map, keep, n;
 
 	for (w = 0; w < 2; w++)
 		for (touched = scratch->touched[w]; touched; touched &= touched - 1) {
@@ -353,10 +354,12 @@ static inline __u32 mt_encode_window(const __u64 *dictionary, const __u64 *words
 			copy = mt_scratch_copies(scratch, budget_bytes) + r * MT_GROUP_WORDS;
 			kept = words + r * MT_GROUP_WORDS;
 			map = mt_range_bits(scratch->range[r]);
-			if (scratch->keep)
+			keep = mt_scratch_keep(scratch, reference, r, groups);
+			if (keep)
 				map &= compare->words(copy, kept);
-			n = mt_group_encode_words(copy, kept, map, scratch->keep,
-						  out + scratch->n_out);
+			n = mt_group_encode_words(copy, kept, map, keep, out + scratch->n_out);
+			if (!n && keep != scratch->keep)
+				n = mt_group_encode_zero(out + scratch->n_out);
 			scratch->mask[w] |= (__u64) !!n << (r & 63);
 			scratch->n_out += n;
 		}
@@ -372,8 +375,8 @@ static inline void mt_commit_window(struct mt_reference *reference, __u64 *dicti
 				    const struct mt_compare *compare)
 {
 	const __u64 *copies = mt_scratch_copies(scratch, budget_bytes);
-	__u64 touched;
-	__u32 w, r, i;
+	__u32 groups = budget_bytes / MT_GROUP_BYTES, w, r, i;
+	__u64 touched, keep;
 
 	mt_reference_move_begin(reference, scratch);
 	for (w = 0; w < 2; w++)
@@ -386,13 +389,16 @@ static inline void mt_commit_window(struct mt_reference *reference, __u64 *dicti
 			range = scratch->range[r];
 			copy = copies + r * MT_GROUP_WORDS;
 			kept = words + r * MT_GROUP_WORDS;
+			/* One that the window does not have is not in the record. */
+			keep = range ? mt_scratch_keep(scratch, reference, r, groups)
+				     : scratch->keep;
 			reference->range[r] = range;
 			reference->group_digest[r] = scratch->group_digest[r];
 			if (range == MT_RANGE_FULL) {
 				compare->copy(kept, copy);
 				continue;
 			}
-			for (i = 0; !scratch->keep && i < MT_GROUP_WORDS; i++)
+			for (i = 0; !keep && i < MT_GROUP_WORDS; i++)
 				kept[i] = 0;
 			for (i = MT_RANGE_LO(range); i < MT_RANGE_HI(range); i++)
 				kept[i] = copy[i];

@@ -7,7 +7,8 @@
  *              preload/capture.c, in a MT_RECORD_STACK blob or pieces of the thread's ring
  * Read by:     collector/decode.c
  *
- *   DELTA  against the reference that ref_digest names; becomes the reference
+ *   DELTA  against the reference that ref_digest names; becomes the reference.  A group
+ *          that both windows have, but of another address, is against zero
  *   KEY    against zero; ref_digest is 0; becomes the reference, whose words outside the
  *          window's ranges become zero
  *   RAW    the window itself; never becomes a reference, and is in no dictionary: a capture

@@ -209,8 +209,8 @@ static void capture(struct replay *replay, struct thread *thread, uint64_t start
 		add_span(replay, &replay->knowns, begin, now_ns());
 		return;
 	}
-	bytes = mt_encode_window(thread->dictionary, thread->words, thread->scratch, budget_bytes,
-				 compare);
+	bytes = mt_encode_window(reference, thread->dictionary, thread->words, thread->scratch,
+				 budget_bytes, compare);
 	mt_commit_window(reference, thread->dictionary, thread->words, thread->scratch,
 			 budget_bytes, compare);
 	middle = now_ns();

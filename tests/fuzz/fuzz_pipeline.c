@@ -274,7 +274,7 @@ static void put_capture(struct run *run, struct input *in, uint32_t slot, uint8_
 		mt_claim_reference(reference, dictionary);
 	mt_read_window(reference, s, slot, reference->seq, start, end, 0, 0, all, BUDGET, &compare,
 		       run->time_ns);
-	len = mt_encode_window(dictionary, words, s, BUDGET, &compare);
+	len = mt_encode_window(reference, dictionary, words, s, BUDGET, &compare);
 	memcpy(record, &s->record, len);
 	if (how & RAW) {
 		uint32_t number = run->alone++;
