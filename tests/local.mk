@@ -33,6 +33,13 @@ AM_TESTS_ENVIRONMENT =					\
 	TEST_SECONDS='$(TEST_SECONDS)';			\
 	export srcdir builddir CC CXX BPF_CC HOST_CPPFLAGS BPF_CPPFLAGS NM TEST_SECONDS;
 
+## memtrack itself is tracked, too: the shim stands before what a sanitizer brings along.
+if SANITIZERS
+AM_TESTS_ENVIRONMENT +=					\
+	ASAN_OPTIONS="$${ASAN_OPTIONS:+$$ASAN_OPTIONS:}verify_asan_link_order=0";	\
+	export ASAN_OPTIONS;
+endif
+
 ## .DELETE_ON_ERROR would take the log of a failed run away.
 .PRECIOUS: $(TEST_SUITE_LOG)
 
