@@ -21,13 +21,11 @@
  *   Privilege: CAP_BPF and CAP_PERFMON, or root, when opened and attached; none after.
  */
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 #include "collector/bpf_ring.h"
 #include "wire/control.h"
-#include "wire/reference.h"
 
 /* Files that mt_probes_attach() takes. */
 #define MT_PROBES_FILES 16
