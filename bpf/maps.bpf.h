@@ -13,7 +13,6 @@
 
 #include "wire/control.h"
 #include "wire/reference.h"
-#include "wire/scratch.h"
 
 /* Knobs: written by collector/probes.c between open and load, constant after that, so that
  * the verifier knows their values where they bound an access. */

@@ -15,7 +15,6 @@
  *   Bounds:    MT_BATCH_BYTES.
  */
 #include <stdbool.h>
-#include <stddef.h>
 
 #include "artifact/format.h"
 #include "artifact/writer.h"

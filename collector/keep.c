@@ -110,6 +110,7 @@ int mt_keep_stack(struct mt_keep *keep, uint32_t thread, const struct mt_unwound
 		return r;
 	for (uint64_t at = window->start; at < window->end; at += 8)
 		keep->words[(at - window->start) / 8] = window->words[at / 8 & window->mask];
-	keep->n_stacks++;
-	return mt_encode_put(keep->encode, MT_BATCH_KEPT_STACK, &record);
+	r = mt_encode_put(keep->encode, MT_BATCH_KEPT_STACK, &record);
+	keep->n_stacks += r == 0;
+	return r;
 }

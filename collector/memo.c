@@ -16,7 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cleanup.h"
 #include "wire/control.h"
 #include "wire/reference.h"
 
@@ -29,6 +28,26 @@
 #define STRIDE 4
 /* Beside those of a spine: malloc's return address, rbp; and up to a multiple of STRIDE. */
 #define CHAIN_WORDS (MT_MEMO_WORDS + 2 + STRIDE)
+
+/* A frame of a spine, and what decided the walk from there on. */
+struct frame {
+	uint64_t pc, sp;
+	uint64_t rbp; /* its value here, if needs_rbp */
+	uint32_t node;
+	uint16_t words; /* of this frame and all outer ones */
+	bool linked;
+	bool needs_rbp; /* this frame reads it, or an outer one what this one had in it */
+};
+
+/* A chain that was walked, the outermost frame first. */
+struct spine {
+	uint64_t stamp, end;
+	bool bottom;
+	uint32_t n;
+	struct frame frames[MT_MEMO_FRAMES];
+	uint64_t values[MT_MEMO_WORDS];
+	uint16_t places[MT_MEMO_WORDS];
+};
 
 /* Followed by words values and words places. */
 struct chain {
@@ -45,7 +64,7 @@ _Static_assert(sizeof(struct chain) + CHAIN_WORDS * 10 <= LOG_BYTES / 16, "the l
 
 struct mt_memo {
 	/* The walk that was begun. */
-	struct mt_memo_spine *spine;
+	struct spine *spine;
 	const struct mt_space *space;
 	int32_t next;	 /* the innermost frame of the spine that the walk may still meet */
 	int32_t joined;	 /* -1: none */
@@ -53,7 +72,7 @@ struct mt_memo {
 
 	uint64_t grown;		   /* what the log ever had, and gaps */
 	uint64_t sets[SETS][WAYS]; /* positions in the log, used last first */
-	struct mt_memo_spine spines[MT_MEMO_SPINES];
+	struct spine spines[MT_MEMO_SPINES];
 	uint64_t log[LOG_BYTES / 8];
 };
 
@@ -147,7 +166,7 @@ bool mt_memo_find(struct mt_memo *m, const struct mt_space *space, const struct 
 void mt_memo_begin(struct mt_memo *m, const struct mt_space *space, const struct mt_window *window)
 {
 	uint64_t hash = (window->end ^ space->stamp) * GOLDEN;
-	struct mt_memo_spine *spine = &m->spines[(hash >> 40) % MT_MEMO_SPINES];
+	struct spine *spine = &m->spines[(hash >> 40) % MT_MEMO_SPINES];
 
 	if (spine->stamp != space->stamp || spine->end != window->end ||
 	    spine->bottom != window->bottom) {
@@ -163,7 +182,7 @@ void mt_memo_begin(struct mt_memo *m, const struct mt_space *space, const struct
 }
 
 /* How many words of the spine, from the outermost on, the window has as they were. */
-static int32_t count_matches(const struct mt_memo_spine *spine, const struct mt_window *window)
+static int32_t count_matches(const struct spine *spine, const struct mt_window *window)
 {
 	uint64_t window_words = (window->end - window->start) / 8;
 	uint16_t end = (uint16_t)(window->end / 8);
@@ -177,8 +196,8 @@ static int32_t count_matches(const struct mt_memo_spine *spine, const struct mt_
 }
 
 /* The walk is at that frame, but for rbp. */
-static bool goes_on(struct mt_memo *m, const struct mt_window *window,
-		    const struct mt_memo_frame *frame, uint64_t rbp_at)
+static bool goes_on(struct mt_memo *m, const struct mt_window *window, const struct frame *frame,
+		    uint64_t rbp_at)
 {
 	uint64_t rbp;
 
@@ -192,7 +211,7 @@ static bool goes_on(struct mt_memo *m, const struct mt_window *window,
 bool mt_memo_join(struct mt_memo *m, const struct mt_window *window,
 		  const struct mt_memo_step *step, uint64_t rbp_at, uint32_t *ret_node)
 {
-	const struct mt_memo_frame *frames = m->spine->frames;
+	const struct frame *frames = m->spine->frames;
 	int32_t next = m->next;
 
 	while (next >= 0 && frames[next].sp < step->sp)
@@ -206,7 +225,7 @@ bool mt_memo_join(struct mt_memo *m, const struct mt_window *window,
 	return true;
 }
 
-static uint16_t put_word(struct mt_memo_spine *spine, uint16_t n, const struct mt_window *window,
+static uint16_t put_word(struct spine *spine, uint16_t n, const struct mt_window *window,
 			 uint64_t address)
 {
 	uint16_t place = (uint16_t)(address / 8);
@@ -217,12 +236,12 @@ static uint16_t put_word(struct mt_memo_spine *spine, uint16_t n, const struct m
 }
 
 /* Makes the step the spine's innermost frame. */
-static void push(struct mt_memo_spine *spine, const struct mt_window *window,
+static void push(struct spine *spine, const struct mt_window *window,
 		 const struct mt_memo_step *step)
 {
-	static const struct mt_memo_frame none;
-	const struct mt_memo_frame *outer = spine->n ? &spine->frames[spine->n - 1] : &none;
-	struct mt_memo_frame *frame = &spine->frames[spine->n++];
+	static const struct frame none;
+	const struct frame *outer = spine->n ? &spine->frames[spine->n - 1] : &none;
+	struct frame *frame = &spine->frames[spine->n++];
 	uint16_t words = outer->words;
 
 	for (int i = 0; i < 2; i++)
@@ -230,7 +249,7 @@ static void push(struct mt_memo_spine *spine, const struct mt_window *window,
 			words = put_word(spine, words, window, step->at[i]);
 	if (step->saves_rbp && outer->needs_rbp)
 		words = put_word(spine, words, window, step->rbp_at);
-	*frame = (struct mt_memo_frame){
+	*frame = (struct frame){
 		.pc = step->pc,
 		.sp = step->sp,
 		.node = step->node,
@@ -261,8 +280,8 @@ static struct chain *reserve(struct mt_memo *m, size_t words, uint64_t *ret_posi
 /* Remembers the whole chain that the spine is now. */
 static void keep_chain(struct mt_memo *m, const struct mt_window *window)
 {
-	const struct mt_memo_spine *spine = m->spine;
-	const struct mt_memo_frame *frame = &spine->frames[spine->n - 1];
+	const struct spine *spine = m->spine;
+	const struct frame *frame = &spine->frames[spine->n - 1];
 	uint16_t extra[2 + STRIDE], n_extra = 0;
 	uint64_t position, *values;
 	struct chain *chain;
@@ -297,7 +316,7 @@ static void keep_chain(struct mt_memo *m, const struct mt_window *window)
 void mt_memo_learn(struct mt_memo *m, const struct mt_window *window,
 		   const struct mt_memo_step *steps, size_t n, bool tied)
 {
-	struct mt_memo_spine *spine = m->spine;
+	struct spine *spine = m->spine;
 
 	spine->n = (uint32_t)(m->joined + 1);
 	if (spine->n + n > MT_MEMO_FRAMES ||

@@ -50,26 +50,6 @@ struct mt_memo_step {
 	bool uses_rbp, saves_rbp;
 };
 
-/* A frame of a spine, and what decided the walk from there on. */
-struct mt_memo_frame {
-	uint64_t pc, sp;
-	uint64_t rbp; /* its value here, if needs_rbp */
-	uint32_t node;
-	uint16_t words; /* of this frame and all outer ones */
-	bool linked;
-	bool needs_rbp; /* this frame reads it, or an outer one what this one had in it */
-};
-
-/* A chain that was walked, the outermost frame first. */
-struct mt_memo_spine {
-	uint64_t stamp, end;
-	bool bottom;
-	uint32_t n;
-	struct mt_memo_frame frames[MT_MEMO_FRAMES];
-	uint64_t values[MT_MEMO_WORDS];
-	uint16_t places[MT_MEMO_WORDS];
-};
-
 struct mt_memo;
 
 int mt_memo_new(struct mt_memo **ret);

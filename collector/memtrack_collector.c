@@ -5,7 +5,7 @@
  *   memtrack-collector --channel=FD --output=FD --directory=PATH --shim=PATH
  *                      --stack-size=SIZE --capture=auto|ebpf|inline
  *                      [--raw-stacks] [--no-stacks] [--keep-stacks]
- *                      [--inject-faults=SPEC]
+ *                      [--inject-faults=KIND:N,...]
  *                      -- COMMAND ARGS...
  *
  * It is told of the command over the channel (collector/channel.h) and tells memtrack-run
@@ -364,7 +364,6 @@ static int open_all(struct collector *c)
 
 	if (r < 0)
 		return r;
-
 	if (getrandom(&c->cookie, sizeof(c->cookie), 0) != sizeof(c->cookie)) {
 		tell(c, MT_MESSAGE_FAILED, "cannot make the run's cookie: %s", strerror(errno));
 		return -EIO;
@@ -518,6 +517,9 @@ static void summarize(struct collector *c, const struct mt_pipeline_counts *n)
 		if (mt_faults_done(c->faults, i))
 			tell(c, MT_MESSAGE_SUMMARY, "faults injected: %s %" PRIu64,
 			     mt_fault_name(i), mt_faults_done(c->faults, i));
+	if (n->abandoned_records)
+		tell(c, MT_MESSAGE_SUMMARY, "records left unfinished by their threads: %" PRIu64,
+		     n->abandoned_records);
 	if (c->options.keep_stacks)
 		tell(c, MT_MESSAGE_SUMMARY, "stacks kept: %" PRIu64, n->kept_stacks);
 	if (c->probes) {

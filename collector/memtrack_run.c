@@ -11,6 +11,7 @@
  */
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <poll.h>
 #include <stdarg.h>
@@ -20,8 +21,6 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <fcntl.h>
 
 #include "base/cleanup.h"
 #include "base/err.h"
@@ -52,7 +51,7 @@ struct options {
 	const char *output;
 	const char *stack_size;
 	const char *capture;
-	const char *faults; /* debugging: collector/faults.h; or NULL */
+	char *faults; /* on purpose, collector/faults.h; or NULL */
 	bool raw_stacks;
 	bool no_stacks;
 	bool keep_stacks;
@@ -329,8 +328,9 @@ static int open_output(struct run *run)
 __attribute__((noreturn)) static void exec_collector(struct run *run, int channel)
 {
 	char path[4096], channel_arg[32], output_arg[32], directory[128], shim[160], size[64],
-		capture[32], faults[256];
-	char raw[] = "--raw-stacks", none[] = "--no-stacks", keep[] = "--keep-stacks", end[] = "--";
+		capture[32];
+	char raw[] = "--raw-stacks", none[] = "--no-stacks", keep[] = "--keep-stacks";
+	char faults[] = "--inject-faults", end[] = "--";
 	char *fixed[FIXED_MAX] = { path, channel_arg, output_arg, directory, shim, size, capture };
 	size_t n_fixed = 7, n = 0;
 	char **argv;
@@ -351,8 +351,8 @@ __attribute__((noreturn)) static void exec_collector(struct run *run, int channe
 	if (run->options.keep_stacks)
 		fixed[n_fixed++] = keep;
 	if (run->options.faults) {
-		snprintf(faults, sizeof(faults), "--inject-faults=%s", run->options.faults);
 		fixed[n_fixed++] = faults;
+		fixed[n_fixed++] = run->options.faults;
 	}
 	fixed[n_fixed++] = end;
 

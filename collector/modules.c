@@ -17,10 +17,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/err.h"
 #include "collector/images.h"
 #include "collector/mappings.h"
 #include "collector/vdso.h"

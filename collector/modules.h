@@ -4,16 +4,18 @@
  * modules.h - the files with code of a run: their ids, and their unwind information
  *
  * A module is a path and a build-id.  Its file is looked for where the process sees it:
- * among what it had mapped when it shook hands, as the process's own mapping (which also finds what was deleted or replaced, and
- * memfds), below its root, and by the path alone; what is found counts only if its
- * build-id is the one that the process has in memory.
+ * among what it had mapped when it shook hands (collector/mappings.h), as the process's own
+ * mapping (which also finds what was deleted or replaced, and memfds), below its root, and by
+ * the path alone; what is found counts only if its build-id is the one that the process has
+ * in memory.  The vDSO's is our own (collector/vdso.h).
  *
  * Contract
  *   Input:     MT_RECORD_MODULE records, checked here; paths with any bytes.
  *   Ownership: mt_modules_new() gives an object for mt_modules_free(), which takes NULL;
  *              encode is borrowed, and is put each new module.
- *   Errors:    -EBADMSG: not a record, or more than there can be; -ENOMEM; what mt_encode_put() returns.  A file that
- *              is not found is no error: its code is in no CFI.
+ *   Errors:    -EBADMSG: not a record, or more than there can be; -ENOMEM; what
+ *              mt_encode_put() returns.  A file that is not found is no error: its code
+ *              is in no CFI.
  *   Threads:   one.
  *   Bounds:    distinct modules of the run.
  */

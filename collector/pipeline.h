@@ -67,7 +67,7 @@ struct mt_pipeline_counts {
 	uint64_t lost_events;
 	uint64_t stray_cells; /* cells that mean nothing */
 	uint64_t damaged_rings;
-	uint64_t abandoned_records;
+	uint64_t abandoned_records; /* whose pieces did not all come: no loss */
 	uint64_t missing_modules;
 	uint64_t not_tracked;
 	uint64_t kept_stacks;

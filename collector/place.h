@@ -25,7 +25,6 @@
  *   Threads:   one.
  */
 #include <stdbool.h>
-#include <stdint.h>
 #include <sys/types.h>
 
 #define MT_SHIM_NAME "libmemtrack-preload.so"

@@ -15,19 +15,17 @@
  *              kernel said.
  *   Threads:   open, attach, drain and close: one at a time; the others: any.
  *   Bounds:    kernel memory, mt_probes_kernel_bytes(): 20 MiB at 8 KiB of budget, 45 at
- *              32, 6 where stacks are not compressed; the references are mapped here too.  A drain moves
- *              past what was on the rings when it began.  Closing takes as long as the
- *              slowest link.
+ *              32, 6 where stacks are not compressed; the references are mapped here too.  A
+ *              drain moves past what was on the rings when it began.  Closing takes as long
+ *              as the slowest link.
  *   Privilege: CAP_BPF and CAP_PERFMON, or root, when opened and attached; none after.
  */
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 #include "collector/bpf_ring.h"
 #include "wire/control.h"
-#include "wire/reference.h"
 
 /* Files that mt_probes_attach() takes. */
 #define MT_PROBES_FILES 16

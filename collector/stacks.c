@@ -545,7 +545,6 @@ static uint32_t look_up(struct mt_stacks *s, uint32_t index, struct mirror *mirr
 	struct entry *entry = &mirror->known[name];
 	/* The last records of the event's time are not here. */
 	bool ahead = !mirror->begun || (int32_t)(seq - mirror->applied) > 0;
-
 	bool overtaken = entry->seq != seq && is_until(seq, entry->seq);
 	uint32_t node;
 

@@ -21,7 +21,6 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/err.h"
 #include "collector/proc_state.h"
 #include "collector/regular.h"
 

@@ -25,7 +25,6 @@
 #include "preload/compare.h"
 #include "preload/modules.h"
 #include "preload/probe.h"
-#include "preload/real.h"
 #include "preload/syscall.h"
 #include "wire/stack_encode.h"
 

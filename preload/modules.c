@@ -24,7 +24,6 @@
  */
 #include "preload/modules.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <link.h>

@@ -11,7 +11,8 @@
  *   [0, 1536)      struct mt_reference
  *   [1536, 9728)   dictionary: u64[MT_DICTIONARY], in sets of MT_DICTIONARY_WAYS
  *   [9728, ...)    words: u64[budget_bytes / 8]
- *   then, in the memfd only: struct mt_scratch with its output, on a page of its own
+ *   then, in the memfd only: struct mt_scratch with its output and its copies of groups,
+ *                  from a page of its own on (wire/scratch.h)
  *
  * A run without compression (MT_RUN_RAW, wire/control.h) has none of it.
  *

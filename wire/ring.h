@@ -13,10 +13,11 @@
  * cells read-write from when one of its threads claims the slot.
  *
  * Writer: the one thread that holds the slot's mutex.  Reader: the collector.  An append
- * puts one cell of 32 bytes at head and moves head, as one restartable sequence (rseq),
- * or, where rseq is not registered, as a helped append; no reservation is ever open, so
- * that a longjmp out of the middle loses nothing but the call that it abandoned.  head
- * and tail count bytes and never wrap; the place of a cell is its count & (ring_bytes - 1).
+ * puts one cell of 32 bytes at head, or the cells of a blob, and moves head, as one
+ * restartable sequence (rseq), or, where rseq is not registered, one cell as a helped append;
+ * no reservation is ever open, so that a longjmp out of the middle loses nothing but the
+ * call that it abandoned.  head and tail count bytes and never wrap; the place of a cell is
+ * its count & (ring_bytes - 1).
  *
  * An event is on the ring before its effect can be seen by another thread: an allocation
  * before its address is returned, a free before the real free.  So an event that depends
@@ -115,7 +116,7 @@ static inline __u64 mt_chunk_offset(__u64 chunk, __u64 ring_bytes)
  *                  w[1]: number of its process; w[2]: tid << 32 | tgid, of the root PID
  *                  namespace where BPF captures, else as the target sees them; comes
  *                  before the PROCESS cell
- *   PIECE          24 bytes, w[], of a record that does not fit in a cell; kind:
+ *   PIECE          24 bytes, w[], of a record that is not a blob; kind:
  *                  MT_RECORD_*; half: its index from 0; word: id << 16 | pieces, with the
  *                  id counting up in each ring.  Pieces of records whose captures
  *                  interrupted one another may be interleaved.  A record whose pieces do

@@ -6,15 +6,17 @@
  * Contract
  *   Input:     a window that mt_window_valid() accepts, on readable memory, or a readable
  *              copy of it: shift is what lies between a word's address and where it is read,
- *              0 for the window itself.  Words outside the window are not read.  budget_bytes a power of two,
- *              4 to 64 KiB.  reference, dictionary and words as wire/reference.h lays them
- *              out, trusted as the process's own memory is.
+ *              0 for the window itself.  Words outside the window are not read.
+ *              budget_bytes: a power of two, 4 to 64 KiB.  reference, dictionary and words
+ *              as wire/reference.h lays them out, trusted as the process's own memory is;
+ *              a scratch with copies, mt_scratch_inline_bytes().
  *   Ownership: all memory is the caller's; mt_encode_window() leaves the record in the
  *              scratch, complete, at &scratch->record.
  *   Threads:   one capture at a time in a slot; one that interrupts another there (a
  *              signal handler) must not use its scratch.
- *   Bounds:    no allocation, system call or call; frames of a few words.  Compile with
- *              -fno-tree-loop-distribute-patterns where memset() must not be called.
+ *   Bounds:    no allocation or system call, no call but those of struct mt_compare; frames
+ *              of a few words.  Compile with -fno-tree-loop-distribute-patterns where
+ *              memset() must not be called.
  *
  * How the shim uses it, with seq read before anything else.  eBPF: the window's digest first,
  *

@@ -34,8 +34,6 @@
  */
 #include <linux/types.h>
 
-#include "wire/control.h"
-
 #define MT_STACK_DELTA 1
 #define MT_STACK_KEY 2
 #define MT_STACK_RAW 3

@@ -4,7 +4,6 @@
  *
  * An input is the length of a name, the name, and the name of a file that is mapped.
  */
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>

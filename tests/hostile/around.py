@@ -3,6 +3,7 @@
 # debuggers, clocks, and the death of its parts
 
 import fcntl
+import glob
 import os
 import pty
 import re
@@ -11,7 +12,6 @@ import signal
 import struct
 import subprocess
 import termios
-import time
 
 import judge
 import ledger
@@ -275,12 +275,24 @@ def debugger_from_outside(capture):
     yield from ledger_problems(out, "run.mtk")
 
 
+def all_threads_are(tgid, state):
+    """Whether all threads of the process are in that state of /proc."""
+    for path in glob.glob(f"/proc/{tgid}/task/*/stat"):
+        with open(path, encoding="utf-8", errors="replace") as file:
+            if file.read().rpartition(")")[2].split()[0] != state:
+                return False
+    return True
+
+
 def stopped_collector(capture):
     """While the collector does nothing the command waits, and nothing is lost."""
     running = Running(capture)
     os.kill(running.collector(), signal.SIGSTOP)
-    time.sleep(0.3)
+    waits = judge.eventually(lambda: all_threads_are(running.collector(), "T")) and \
+        judge.eventually(lambda: all_threads_are(running.command(), "S"))
     os.kill(running.collector(), signal.SIGCONT)
+    if not waits:
+        yield "the command does not wait for the collector"
     status, out, err = running.finish()
     if status or err:
         yield f"exit status {status}, says {err!r}"

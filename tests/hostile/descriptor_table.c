@@ -4,7 +4,6 @@
  * closes all there could be, in threads, children and the next image
  */
 #include <dirent.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/syscall.h>

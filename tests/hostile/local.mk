@@ -176,7 +176,8 @@ hostile_source = $(srcdir)/tests/hostile
 ## The same program with unwinding information of other kinds.
 hostile_no_eh_frame = -fno-asynchronous-unwind-tables -fno-unwind-tables
 %D%/debug_frame_only: %D%/unusual_frames.c fixtures/libledger.a
-	$(hostile_ccld) $(hostile_no_eh_frame) -o $@ $(hostile_source)/unusual_frames.c $(hostile_end)
+	$(hostile_ccld) $(hostile_no_eh_frame) -o $@ $(hostile_source)/unusual_frames.c	\
+		$(hostile_end)
 %D%/debug_frame_packed: %D%/unusual_frames.c fixtures/libledger.a
 	$(hostile_ccld) $(hostile_no_eh_frame) -gz=zlib -o $@			\
 		$(hostile_source)/unusual_frames.c $(hostile_end)

@@ -4,7 +4,6 @@
  * of others before memtrack's, and one without any arguments: tracked all the same
  */
 #include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

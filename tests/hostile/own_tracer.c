@@ -5,7 +5,6 @@
  * The parent seizes its child, which allocates all the time, and interrupts it again and
  * again.  A stop for a signal, or one that was not asked for, is somebody else's doing.
  */
-#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

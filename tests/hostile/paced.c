@@ -2,7 +2,6 @@
 /*
  * paced.c - ten allocations, 10 ms apart; for a look at the times that are recorded
  */
-#include <errno.h>
 #include <stdlib.h>
 #include <time.h>
 

@@ -8,7 +8,6 @@
  * another shows in the figures by chain.
  */
 #include <alloca.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "fixtures/ledger.h"

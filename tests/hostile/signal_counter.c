@@ -5,7 +5,6 @@
  * signal_counter NUMBER waits for the signal, then a little for a second one, prints how many
  * came, and exits with 21.
  */
-#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

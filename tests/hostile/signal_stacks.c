@@ -13,7 +13,6 @@
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <ucontext.h>
-#include <unistd.h>
 
 #include "fixtures/ledger.h"
 

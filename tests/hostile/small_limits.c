@@ -4,7 +4,6 @@
  * what it could do without a profiler (small_limits RESOURCE)
  */
 #include <fcntl.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -5,9 +5,7 @@
  * no group, of part of one, of several.  On anonymous memory; on a file's, behind which the
  * file ends; on shared memory, whose pages are gone each time; on memory that grows down.
  */
-#include <errno.h>
 #include <pthread.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

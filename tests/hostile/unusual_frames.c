@@ -10,7 +10,6 @@
 #include <alloca.h>
 #include <setjmp.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "fixtures/ledger.h"

@@ -6,7 +6,6 @@
  * What dlsym() itself wants meanwhile comes from a small array, as such libraries do.
  */
 #include <dlfcn.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 

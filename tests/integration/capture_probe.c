@@ -23,6 +23,7 @@
 #include "collector/decode.h"
 #include "collector/probes.h"
 #include "preload/probe.h"
+#include "tests/bpf_allowed.h"
 #include "tests/stack_player.h"
 #include "wire/stack_encode.h"
 
@@ -748,28 +749,12 @@ START_TEST(sizes_that_are_none)
 }
 END_TEST
 
-/* 0, or 77 with the reason where BPF is not allowed.  Anything else is for the cases. */
-static int allowed(void)
-{
-	const struct mt_probes_config config = { .cookie = COOKIE, .budget_bytes = 8192 };
-	struct mt_probes *tried = NULL;
-	int err = mt_probes_open(&config, &tried);
-
-	if (err == -EPERM || err == -EACCES) {
-		printf("no BPF: cannot load the programs: %s\n", strerror(-err));
-		return 77;
-	}
-	if (!err)
-		mt_probes_close(tried);
-	return 0;
-}
-
 int main(void)
 {
 	Suite *suite = suite_create("capture_probe");
 	TCase *cases = tcase_create("capture_probe");
 	SRunner *runner;
-	int failed, skip = allowed();
+	int failed, skip = bpf_allowed();
 
 	if (skip)
 		return skip;

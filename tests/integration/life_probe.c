@@ -5,11 +5,9 @@
  * Exits with 77 where BPF is not allowed.
  */
 #include <check.h>
-#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -17,6 +15,7 @@
 #include <unistd.h>
 
 #include "collector/probes.h"
+#include "tests/bpf_allowed.h"
 #include "wire/life.h"
 
 #define LIVES_MAX 120
@@ -166,28 +165,12 @@ START_TEST(life_ring_overflows_loudly)
 }
 END_TEST
 
-/* 0, or 77 with the reason where BPF is not allowed.  Anything else is for the cases. */
-static int allowed(void)
-{
-	const struct mt_probes_config config = { .cookie = 1, .budget_bytes = 8192 };
-	struct mt_probes *tried = NULL;
-	int err = mt_probes_open(&config, &tried);
-
-	if (err == -EPERM || err == -EACCES) {
-		printf("no BPF: cannot load the programs: %s\n", strerror(-err));
-		return 77;
-	}
-	if (!err)
-		mt_probes_close(tried);
-	return 0;
-}
-
 int main(void)
 {
 	Suite *suite = suite_create("life_probe");
 	TCase *cases = tcase_create("life_probe");
 	SRunner *runner;
-	int failed, skip = allowed();
+	int failed, skip = bpf_allowed();
 
 	if (skip)
 		return skip;

@@ -47,10 +47,10 @@ check_LTLIBRARIES += %D%/count_preload.la
 if ENABLE_BPF
 unit_tests += %D%/capture_probe %D%/life_probe
 %C%_capture_probe_SOURCES = %D%/capture_probe.c %D%/probe_sites.S preload/probe.c	\
-	tests/stack_player.h
+	tests/bpf_allowed.h tests/stack_player.h
 %C%_capture_probe_CFLAGS  = $(MT_WARN_CFLAGS) $(MT_SAN_CFLAGS) $(CHECK_CFLAGS)
 %C%_capture_probe_LDADD   = $(collector_libs) $(CHECK_LIBS)
-%C%_life_probe_SOURCES = %D%/life_probe.c %D%/probe_sites.S
+%C%_life_probe_SOURCES = %D%/life_probe.c %D%/probe_sites.S tests/bpf_allowed.h
 %C%_life_probe_CFLAGS  = $(MT_WARN_CFLAGS) $(MT_SAN_CFLAGS) $(CHECK_CFLAGS)
 %C%_life_probe_LDADD   = $(collector_libs) $(CHECK_LIBS)
 else

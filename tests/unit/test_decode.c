@@ -12,8 +12,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include <xxhash.h>
-
 #include "base/cleanup.h"
 #include "collector/decode.h"
 #include "tests/inline_slot.h"
