@@ -4,13 +4,14 @@
  *
  * Invariants
  *   - T before heads before the BPF rings: whatever a cell below a head names has arrived
- *     when the cell is handed on.
+ *     when the cell is handed on, if all that was on these rings has.
  *   - New nodes of the call tree are put before the event, or the kept stack, that needs them.
  *   - What a target sent and means nothing is counted, and harms its own events only.
  */
 #include "collector/pipeline.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,6 +34,8 @@
 #define SWEEP_NS (100 * 1000 * 1000ULL)
 /* A batch that does not get full goes to the encoder after this time. */
 #define PUSH_NS (100 * 1000 * 1000ULL)
+/* How long a record that is being written is waited for at the end of a run. */
+#define FINISH_NS (1000 * 1000 * 1000ULL)
 
 struct mt_pipeline {
 	struct mt_pipeline_config config;
@@ -51,9 +54,14 @@ struct mt_pipeline {
 	uint64_t next_sweep_ns;
 	uint64_t next_push_ns;
 	uint64_t refused_ns; /* of the stack record that this pass had no room for; 0: none */
-	uint64_t heads_ns;   /* when the heads were taken last */
-	double fastest;	     /* bytes a ns that the fastest ring gets, lately */
-	int error;	     /* of a callback that can not return it */
+	/* All stack records from before clean_ns have come; those from before mark_ns once the
+	 * ring's consumer is at mark. */
+	uint64_t clean_ns, mark_ns, mark;
+	bool behind;	   /* not all that this pass found on the ring has come */
+	bool impatient;	   /* and will not */
+	uint64_t heads_ns; /* when the heads were taken last */
+	double fastest;	   /* bytes a ns that the fastest ring gets, lately */
+	int error;	   /* of a callback that can not return it */
 	uint64_t lost_events, stray_cells, not_tracked;
 };
 
@@ -437,7 +445,26 @@ static int sweep(struct mt_pipeline *p, uint64_t now_ns)
 	return r;
 }
 
-static int64_t pass(struct mt_pipeline *p, uint64_t below_ns)
+/* Reads the BPF rings; now_ns is from before the heads were taken. */
+static int drain(struct mt_pipeline *p, uint64_t now_ns)
+{
+	struct mt_probes *probes = p->config.probes;
+	uint64_t produced = mt_probes_stacks_produced(probes), consumed;
+	int r = mt_probes_drain(probes, on_stack, on_life, p);
+
+	if (r < 0)
+		return r;
+	consumed = mt_probes_stacks_consumed(probes);
+	if (consumed >= p->mark) {
+		p->clean_ns = p->mark_ns;
+		p->mark_ns = now_ns;
+		p->mark = produced;
+	}
+	p->behind = consumed < produced;
+	return 0;
+}
+
+static int64_t pass(struct mt_pipeline *p, uint64_t now_ns, uint64_t below_ns)
 {
 	int64_t cells;
 	int r = 0;
@@ -446,9 +473,11 @@ static int64_t pass(struct mt_pipeline *p, uint64_t below_ns)
 	p->refused_ns = 0;
 	mt_merge_heads(p->merge);
 	if (p->config.probes)
-		r = mt_probes_drain(p->config.probes, on_stack, on_life, p);
+		r = drain(p, now_ns);
 	if (r < 0)
 		return r;
+	if (p->behind && !p->impatient && !p->refused_ns && p->clean_ns < below_ns)
+		below_ns = p->clean_ns;
 	/* Whatever names a record that was left on its ring happened after that was captured. */
 	if (p->refused_ns && p->refused_ns < below_ns)
 		below_ns = p->refused_ns;
@@ -478,7 +507,7 @@ static void note_rate(struct mt_pipeline *p, uint64_t now_ns)
 int64_t mt_pipeline_pass(struct mt_pipeline *p)
 {
 	uint64_t now_ns = mt_clock_ns();
-	int64_t cells = pass(p, now_ns);
+	int64_t cells = pass(p, now_ns, now_ns);
 	int r;
 
 	note_rate(p, now_ns);
@@ -506,8 +535,9 @@ int mt_pipeline_finish(struct mt_pipeline *p)
 	const struct mt_segments *segments = p->config.segments;
 	uint64_t most = (uint64_t)segments->chunks_used * MT_CHUNK_SLOTS * segments->ring_bytes /
 			sizeof(struct mt_cell);
-	uint64_t done = 0;
+	uint64_t done = 0, begin_ns, now_ns;
 	int64_t cells;
+	bool waits;
 	int r = 0;
 
 	if (!p->config.probes)
@@ -516,10 +546,18 @@ int mt_pipeline_finish(struct mt_pipeline *p)
 		r = mt_watch_finish(p->watch);
 	if (r < 0)
 		return r;
+	begin_ns = mt_clock_ns();
 	do {
-		cells = pass(p, UINT64_MAX);
+		now_ns = mt_clock_ns();
+		cells = pass(p, now_ns, UINT64_MAX);
 		done += cells > 0 ? (uint64_t)cells : 0;
-	} while (cells > 0 && done <= most);
+		waits = p->behind && now_ns - begin_ns < FINISH_NS;
+		if (waits && cells == 0)
+			sched_yield();
+	} while ((cells > 0 && done <= most) || (cells == 0 && waits));
+	p->impatient = true;
+	if (cells == 0 && p->behind)
+		cells = pass(p, now_ns, UINT64_MAX);
 	return cells < 0 ? (int)cells : p->error;
 }
 
