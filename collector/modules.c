@@ -278,8 +278,17 @@ static int get_id(struct mt_modules *m, const struct mt_module_record *head, con
 	return mt_encode_put(m->encode, MT_BATCH_MODULE, &module);
 }
 
-int mt_modules_apply(struct mt_modules *m, struct mt_space *space, uint32_t tgid,
-		     const void *record, size_t len)
+/* The list is complete: the space is that from here on. */
+static int end_list(struct mt_space *space, struct mt_space *listing)
+{
+	if (!listing->len)
+		return -EBADMSG;
+	mt_space_move(space, listing);
+	return 0;
+}
+
+int mt_modules_apply(struct mt_modules *m, struct mt_space *space, struct mt_space *listing,
+		     uint32_t tgid, const void *record, size_t len)
 {
 	mt_cleanup(mt_image_unrefp) struct mt_image *image = NULL;
 	const char *path = (const char *)record + sizeof(struct mt_module_record);
@@ -290,12 +299,16 @@ int mt_modules_apply(struct mt_modules *m, struct mt_space *space, uint32_t tgid
 	if (len <= sizeof(head))
 		return -EBADMSG;
 	memcpy(&head, record, sizeof(head));
+	if (head.flags & MT_MODULE_END)
+		return end_list(space, listing);
 	if (strnlen(path, len - sizeof(head)) == len - sizeof(head) ||
 	    head.build_id_bytes > sizeof(head.build_id) || head.start >= head.end)
 		return -EBADMSG;
 
 	if (head.flags & MT_MODULE_FIRST)
-		mt_space_clear(space);
+		mt_space_clear(listing);
+	if (head.flags & MT_MODULE_FIRST || listing->len)
+		space = listing;
 	if (space->len >= SPACE_RANGES_MAX)
 		return -EBADMSG;
 	range = (struct mt_space_range){ .start = head.start, .end = head.end, .bias = head.bias };

@@ -52,6 +52,7 @@ struct process {
 	bool kernel_tgid; /* tgid is ours, wherever the process is */
 	bool foreign;	  /* tgid is one of there: means nothing here */
 	struct mt_space space;
+	struct mt_space listing; /* of its modules, until it is complete */
 	char *exe;
 };
 
@@ -115,6 +116,7 @@ int mt_processes_new(struct mt_encode *encode, struct mt_modules *modules,
 static void free_process(struct process *process)
 {
 	mt_space_done(&process->space);
+	mt_space_done(&process->listing);
 	free(process->exe);
 	free(process);
 }
@@ -213,6 +215,7 @@ static int make(struct mt_processes *p, uint64_t number, struct number *entry)
 	if (!process)
 		return -ENOMEM;
 	mt_space_init(&process->space);
+	mt_space_init(&process->listing);
 	process->number = (uint32_t)number;
 	process->status = -1;
 	process->how = MT_PROCESS_START;
@@ -444,7 +447,8 @@ int mt_processes_module(struct mt_processes *p, uint32_t slot, const void *recor
 
 	if (!process)
 		return 0;
-	return mt_modules_apply(p->modules, &process->space, process->tgid, record, len);
+	return mt_modules_apply(p->modules, &process->space, &process->listing, process->tgid,
+				record, len);
 }
 
 int64_t mt_processes_clock_offset(const struct mt_processes *p, uint32_t slot)

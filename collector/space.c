@@ -170,6 +170,13 @@ int mt_space_copy(struct mt_space *to, const struct mt_space *from)
 	return 0;
 }
 
+void mt_space_move(struct mt_space *to, struct mt_space *from)
+{
+	mt_space_done(to);
+	*to = *from;
+	mt_space_init(from);
+}
+
 const struct mt_space_range *mt_space_find(const struct mt_space *space, uint64_t pc)
 {
 	size_t at = first_above(space, pc);

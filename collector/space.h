@@ -48,5 +48,8 @@ void mt_space_clear(struct mt_space *space);
 /* The content of from, as fork() copies it; to is initialised, and loses what it had. */
 int mt_space_copy(struct mt_space *to, const struct mt_space *from);
 
+/* Makes to what from is, which has nothing then. */
+void mt_space_move(struct mt_space *to, struct mt_space *from);
+
 /* NULL: nothing is known there. */
 const struct mt_space_range *mt_space_find(const struct mt_space *space, uint64_t pc);

@@ -379,12 +379,26 @@ static void check_bindings(struct mt_self *self)
 	mt_libc.dl_iterate_phdr(look_at_binding, &pass);
 }
 
+/* Other threads' stacks are unwound with what was before, until all is there. */
+static void end_list(struct mt_self *self)
+{
+	struct mt_module_record record = {
+		.len = sizeof(record) + text_bytes(""),
+		.flags = MT_MODULE_END,
+		.time_ns = mt_now_ns(),
+	};
+
+	put_record(self, MT_RECORD_MODULE, &record, sizeof(record), "");
+}
+
 /* Signals are blocked. */
 static void send_list(struct mt_self *self)
 {
 	struct pass pass = { .self = self };
 
 	mt_libc.dl_iterate_phdr(look, &pass);
+	if (pass.moved && !pass.skip)
+		end_list(self);
 	if (!bindings.started)
 		bindings.started = bindings.bound = list.objects;
 	check_bindings(self);

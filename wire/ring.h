@@ -166,7 +166,9 @@ static inline __u32 mt_blob_cells(__u32 bytes)
 #define MT_NONE_LOST 2	    /* could not be captured; counted in mt_control.lost_stacks */
 #define MT_NONE_UNWANTED 3  /* MT_RUN_NO_STACKS */
 
-/* The modules of a process, sent before the first stack record that could need them. */
+/* The modules of a process, sent before the first stack record that could need them.  One
+ * that says FIRST begins a list of all, which is the process's once one that says END, and
+ * nothing else, has ended it; without such a list it is one more. */
 struct mt_module_record {
 	__u32 len;   /* of the record with the path and its NUL; a multiple of 8 */
 	__u32 flags; /* MT_MODULE_* */
@@ -181,9 +183,10 @@ struct mt_module_record {
 			      /* char path[]; NUL-terminated, padded with zeros */
 };
 
-#define MT_MODULE_FIRST 1 /* forget the process's modules, this is the first of all */
+#define MT_MODULE_FIRST 1 /* this is the first of all: those before it are over at END */
 #define MT_MODULE_MAIN 2  /* the executable */
 #define MT_MODULE_VDSO 4
+#define MT_MODULE_END 8
 
 /* Something that the shim can not serve, in words: "not tracked: PID WHAT (reason)". */
 struct mt_note_record {

@@ -94,13 +94,12 @@ static void map_file(const char *name)
 		struct mt_module_record head;
 		char path[16];
 	} record = { .head = { .len = sizeof(record),
-			       .flags = MT_MODULE_FIRST,
 			       .build_id_bytes = sizeof(record.head.build_id) },
 		     .path = "/not/there" };
 	struct elf_parts parts = { .with_sections = true };
 	int fd = memfd_create(name, MFD_CLOEXEC);
 	uint64_t missing;
-	struct mt_space space;
+	struct mt_space space, listing;
 	void *at;
 
 	if (!modules)
@@ -116,10 +115,12 @@ static void map_file(const char *name)
 
 	missing = mt_modules_missing(modules) + !can_open(&record.head);
 	mt_space_init(&space);
-	fuzz_must(mt_modules_apply(modules, &space, (uint32_t)getpid(), &record, sizeof(record)) ==
-		  0);
+	mt_space_init(&listing);
+	fuzz_must(mt_modules_apply(modules, &space, &listing, (uint32_t)getpid(), &record,
+				   sizeof(record)) == 0);
 	fuzz_must(mt_modules_missing(modules) == missing);
 	mt_space_done(&space);
+	mt_space_done(&listing);
 	munmap(at, 4096);
 }
 

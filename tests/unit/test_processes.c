@@ -129,18 +129,18 @@ static void end(uint32_t tgid, uint64_t time_ns, int status)
 			 0);
 }
 
-static void add_module(uint32_t slot)
+static int add_module(uint32_t slot, uint32_t flags, uint64_t start)
 {
 	struct {
 		struct mt_module_record head;
 		char path[16];
 	} record = { .head = { .len = sizeof(record),
-			       .flags = MT_MODULE_FIRST,
-			       .start = 0x1000,
-			       .end = 0x2000 },
+			       .flags = flags,
+			       .start = start,
+			       .end = start + 0x1000 },
 		     .path = "/nowhere" };
 
-	ck_assert_int_eq(mt_processes_module(processes, slot, &record, sizeof(record)), 0);
+	return mt_processes_module(processes, slot, &record, sizeof(record));
 }
 
 /* A fork's child is known by its cells alone, which are merged after its exit was told. */
@@ -211,7 +211,8 @@ START_TEST(late_child_has_its_parents_modules)
 
 	ck_assert_int_eq(arrive(1, TGID, 10), 0);
 	begin(0, 1, 0, TGID, 11);
-	add_module(0);
+	ck_assert_int_eq(add_module(0, MT_MODULE_FIRST, 0x1000), 0);
+	ck_assert_int_eq(add_module(0, MT_MODULE_END, 0), 0);
 	end(TGID, 20, 0);
 	ck_assert_int_eq(mt_processes_advance(processes, 100), 0);
 	begin(1, 2, 1, TGID + 1, 200);
@@ -219,6 +220,34 @@ START_TEST(late_child_has_its_parents_modules)
 	ck_assert_ptr_nonnull(mt_space_find(owner.space, 0x1800));
 	read_all();
 	ck_assert_uint_eq(seen[2].begin.parent, 1);
+}
+END_TEST
+
+/* A thread's stack may be unwound while another's list of modules is on its way. */
+START_TEST(modules_by_lists)
+{
+	struct mt_cell_owner owner;
+
+	ck_assert_int_eq(arrive(1, TGID, 10), 0);
+	begin(0, 1, 0, TGID, 11);
+	ck_assert_int_eq(mt_processes_owner(processes, 0, &owner), 0);
+	ck_assert_int_eq(add_module(0, MT_MODULE_END, 0), -EBADMSG);
+	ck_assert_int_eq(add_module(0, MT_MODULE_FIRST, 0x1000), 0);
+	ck_assert_int_eq(add_module(0, 0, 0x2000), 0);
+	ck_assert_ptr_null(mt_space_find(owner.space, 0x1800));
+	ck_assert_int_eq(add_module(0, MT_MODULE_END, 0), 0);
+	ck_assert_int_eq(add_module(0, 0, 0x3000), 0);
+	for (uint64_t at = 0x1800; at < 0x4000; at += 0x1000)
+		ck_assert_ptr_nonnull(mt_space_find(owner.space, at));
+
+	ck_assert_int_eq(add_module(0, MT_MODULE_FIRST, 0x1000), 0);
+	ck_assert_ptr_nonnull(mt_space_find(owner.space, 0x3800));
+	ck_assert_int_eq(add_module(0, 0, 0x4000), 0);
+	ck_assert_ptr_null(mt_space_find(owner.space, 0x4800));
+	ck_assert_int_eq(add_module(0, MT_MODULE_END, 0), 0);
+	ck_assert_ptr_nonnull(mt_space_find(owner.space, 0x1800));
+	ck_assert_ptr_null(mt_space_find(owner.space, 0x3800));
+	ck_assert_ptr_nonnull(mt_space_find(owner.space, 0x4800));
 }
 END_TEST
 
@@ -345,6 +374,7 @@ int main(void)
 	tcase_add_test(tcase, bad_numbers);
 	tcase_add_test(tcase, flood);
 	tcase_add_test(tcase, exits_wait);
+	tcase_add_test(tcase, modules_by_lists);
 	suite_add_tcase(suite, tcase);
 	srunner_run_all(runner, CK_ENV);
 	failed = srunner_ntests_failed(runner);
