@@ -352,11 +352,16 @@ static void wait_for_consumer(void)
 static uint32_t probe(const struct mt_self *self, const struct window *w, uint64_t seq)
 {
 	const volatile struct mt_answer *answer = &mt_session.control->answers[self->ring.slot];
-	uint32_t probes = answer->probes;
+	uint32_t probes = answer->probes, status, made;
 
 	mt_probe_send(self->ring.slot | (uint64_t)w->epoch << 32, seq, w->mask[0], w->start,
 		      w->extent.end, mt_session.address.cookie, w->mask[1]);
-	return answer->probes == probes ? MT_PROBE_NONE : answer->status;
+	status = answer->status;
+	made = answer->probes - probes;
+	if (!made)
+		return MT_PROBE_NONE;
+	/* A handler's since then: the status may be of that. */
+	return made == 1 ? status : MT_PROBE_BUSY;
 }
 
 /* MT_PROBE_SENT: *ret is the window's name. */
