@@ -345,7 +345,10 @@ static int on_cell(void *ctx, uint32_t slot, const struct mt_cell *cell)
 	case MT_CELL_BLOB:
 		return on_blob(p, slot, cell);
 	case MT_CELL_LOSS:
-		p->lost_events += cell->w[1];
+		if (cell->w[1] > UINT32_MAX)
+			p->stray_cells++; /* more than any thread can have had */
+		else
+			p->lost_events += cell->w[1];
 		return 0;
 	default:
 		p->stray_cells++;

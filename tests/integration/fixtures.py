@@ -25,6 +25,7 @@ class Row:
         self.options = options.split()
         self.open = "open" in traits.split()
         self.races = "races" in traits.split()
+        self.bare = "bare" in traits.split()
         self.alone = tracked.run(self.command)
 
     def artifact(self, capture):
@@ -78,6 +79,12 @@ def agree(row):
     yield from tracked.differences(f"chain (not in {tracked.CAPTURES[0]})", one, other)
 
 
+def no_chains(row, capture):
+    for entry in tracked.allocation_chains(row.artifact(capture)):
+        if entry["chain"] or entry["stop"] != "none":
+            yield f"{entry['count']} allocations with stop {entry['stop']}: {entry['chain']}"
+
+
 def check_capture(results, row, capture):
     """True if there is an artifact."""
     title = f"{row.title}, {capture}"
@@ -91,7 +98,9 @@ def check_capture(results, row, capture):
     results.attempt(f"{title}: totals add up", totals, row, capture)
     if not row.races:
         results.attempt(f"{title}: as an independent counter has it", as_counted, row, capture)
-    if not row.open:
+    if row.bare:
+        results.attempt(f"{title}: has no chains", no_chains, row, capture)
+    elif not row.open:
         results.attempt(f"{title}: chains are whole", chains.problems,
                         ledger.Ledger(result.out), row.artifact(capture), source_of(row))
     return True
