@@ -23,6 +23,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/utsname.h>
@@ -47,6 +48,7 @@
 /* After the targets are switched off: for those that are in the middle of an append. */
 #define SETTLE_US 2000
 #define FILES_WANTED 1024
+#define TIMER_SLACK_NS 1000
 /* Descriptors that are opened after the kernel part: shared memories, the socket, a client and
  * what is looked at in /proc. */
 #define FILES_AFTER_PROBES 8

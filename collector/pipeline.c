@@ -530,6 +530,9 @@ uint64_t mt_pipeline_quarter_ns(const struct mt_pipeline *p)
 {
 	double quarter = p->config.segments->ring_bytes / 4.0;
 
+	/* Its thread may be waiting: at what rate it would go on, nobody knows. */
+	if (mt_merge_fullest_bytes(p->merge) > p->config.segments->ring_bytes / 2)
+		return 0;
 	return p->fastest > 0 ? (uint64_t)(quarter / p->fastest) : UINT64_MAX;
 }
 
