@@ -61,7 +61,7 @@ call_forms:
 	is_call	call *0x1234
 	is_call	call *%fs:0x10
 	is_call	addr32 call *(%eax)
-	is_call	rex.w call *0x1234(%rip)
+	is_call	.byte 0x48, 0xff, 0x15, 0x34, 0x12, 0, 0 /* rex.w call *0x1234(%rip) */
 	is_other	jmp *%rax
 	is_other	jmp *0x1234(%rip)
 	is_other	push 0x1234(%rip)
