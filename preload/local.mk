@@ -14,6 +14,7 @@
 pkglib_LTLIBRARIES += %D%/libmemtrack-preload.la
 
 %C%_libmemtrack_preload_la_SOURCES =	\
+	%D%/address.h			\
 	%D%/apart.c			\
 	%D%/apart.h			\
 	%D%/arena.c			\
