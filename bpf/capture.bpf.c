@@ -66,7 +66,7 @@ static __always_inline struct group *reference_group(struct mt_reference *refere
 	return (struct group *)((char *)reference + MT_WORDS_OFFSET + offset);
 }
 
-/* Where the next group goes, or NULL: never, as long as the scratch is sound. */
+/* A place behind the record's head, or NULL: never, as long as the scratch is sound. */
 static __always_inline struct encoded_group *out_at(struct mt_scratch *scratch, __u64 half)
 {
 	if (half > mt_scratch_out_halves(budget_bytes))
@@ -226,7 +226,7 @@ __noinline int encode_group(__u32 slot, __u32 r)
 	r &= groups - 1;
 	range = mt_scratch_take_group(scratch, r, groups);
 	if (!range) {
-		mt_scratch_account(scratch, reference, r, 0, 0);
+		mt_scratch_hashed(scratch, reference, r, 0);
 		return 0;
 	}
 	lo = MT_RANGE_LO(range) & (MT_GROUP_WORDS - 1);
@@ -245,7 +245,8 @@ __noinline int encode_group(__u32 slot, __u32 r)
 			 mt_range_bits(range), keep, out);
 	if (!n && keep != scratch->keep)
 		n = mt_group_encode_zero(out->halves);
-	mt_scratch_account(scratch, reference, r, n, hash_words((struct group *)scratch->live));
+	mt_scratch_encoded(scratch, r, n);
+	mt_scratch_hashed(scratch, reference, r, hash_words((struct group *)scratch->live));
 	return 0;
 }
 
@@ -267,7 +268,8 @@ __noinline int plan_edge(__u32 slot, __u64 at)
 
 	if (!reference || !scratch)
 		return 0;
-	mt_scratch_plan_edge(scratch, reference, at, budget_bytes / MT_GROUP_BYTES);
+	mt_touch_edge(scratch->touched, reference->range, scratch->record.start, scratch->end, at,
+		      budget_bytes / MT_GROUP_BYTES);
 	return 0;
 }
 
@@ -520,7 +522,7 @@ __noinline __u64 raw_part(const struct group *block, __u32 k, __u64 bytes)
 {
 	if (!block || k * MT_GROUP_BYTES >= bytes)
 		return 0;
-	return mt_digest_part(mt_group_hash(block->words), k);
+	return mt_digest_part(hash_words(block), k);
 }
 
 __noinline __u64 finish_raw(__u64 slot_epoch, __u64 start, __u64 end, __u64 sum)

@@ -187,19 +187,9 @@ static int apply_xor(uint64_t *words, uint32_t range, struct cursor *cursor)
 	return 0;
 }
 
-/* The group of the address at is touched if its range moves. */
-static void plan_edge(const struct frame *frame, const struct mt_stack_record *head, uint64_t at,
-		      uint32_t groups, uint64_t touched[2])
-{
-	uint32_t r = at / MT_GROUP_BYTES & (groups - 1);
-
-	if (mt_group_range(head->start, mt_stack_end(head), r, groups) != frame->range[r])
-		touched[r / 64] |= 1ULL << r % 64;
-}
-
 /* The groups that the record changes, in words or in range. */
 static void plan(const struct frame *frame, const struct mt_stack_record *head, uint32_t groups,
-		 uint64_t touched[2])
+		 __u64 touched[2])
 {
 	uint64_t end = mt_stack_end(head);
 	bool known = frame->end != 0;
@@ -208,19 +198,13 @@ static void plan(const struct frame *frame, const struct mt_stack_record *head, 
 	touched[1] = head->mask[1];
 	if (head->start == frame->start && end == frame->end)
 		return;
-	for (uint32_t w = 0; w * 64 < groups; w++) {
-		uint64_t cover = mt_window_cover(head->start, end, groups, w);
-
-		if (known)
-			cover ^= mt_window_cover(frame->start, frame->end, groups, w);
-		touched[w] |= cover;
-	}
-	if (!known)
-		return;
-	plan_edge(frame, head, head->start, groups, touched);
-	plan_edge(frame, head, end - 1, groups, touched);
-	plan_edge(frame, head, frame->start, groups, touched);
-	plan_edge(frame, head, frame->end - 1, groups, touched);
+	for (uint32_t w = 0; w * 64 < groups; w++)
+		touched[w] |= known ? mt_cover_moved(head->start, end, frame->start, frame->end,
+						     groups, w)
+				    : mt_window_cover(head->start, end, groups, w);
+	if (known)
+		mt_touch_edges(touched, frame->range, head->start, end, frame->start, frame->end,
+			       groups);
 }
 
 static int apply_group(struct frame *frame, uint32_t groups, uint32_t r,
@@ -250,7 +234,8 @@ static int apply_group(struct frame *frame, uint32_t groups, uint32_t r,
 static int apply(struct frame *frame, uint32_t groups, const struct mt_stack_record *head,
 		 struct cursor *cursor)
 {
-	uint64_t sum = frame->sum, touched[2];
+	uint64_t sum = frame->sum;
+	__u64 touched[2];
 	int err;
 
 	plan(frame, head, groups, touched);

@@ -28,7 +28,7 @@ struct mt_scratch {
 	__u64 mask[2]; /* the groups that are in the record */
 	__u64 end;     /* of the window */
 	__u64 n_out;   /* halves of words behind the record's head */
-	__u64 cursor;  /* commit's: halves of them that are done */
+	__u64 cursor;  /* commit's: halves of them that are not done yet */
 	__u32 resync;  /* the resync_asked that the record obeys */
 	__u32 spare;
 	__u64 cell_head; /* where the record goes on a ring as a blob, wire/ring.h */

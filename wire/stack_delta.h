@@ -9,8 +9,8 @@
  *
  *   mt_scratch_begin()         the record's head; a key frame or not
  *   mt_scratch_plan()          which groups of the reference are touched
- *   mt_scratch_take_group(), mt_group_encode(), mt_group_hash(), mt_scratch_account()
- *                              for each touched group, its live words in scratch->live
+ *   mt_scratch_take_group(), mt_group_encode(), mt_scratch_encoded(), mt_group_hash(),
+ *   mt_scratch_hashed()        for each touched group, its live words in scratch->live
  *   mt_scratch_finish()        digest and place in the dictionary; the record is complete
  *   -- the record goes on the ring; if it does not, nothing has moved --
  *   mt_get_map(), mt_group_commit()
@@ -103,6 +103,36 @@ static inline __attribute__((always_inline)) __u64 mt_window_cover(__u64 start, 
 	return mt_bits_between(first, groups, w) | mt_bits_between(0, past - groups, w);
 }
 
+/* The groups that only one of two windows has, those of word w. */
+static inline __attribute__((always_inline)) __u64
+mt_cover_moved(__u64 start, __u64 end, __u64 old_start, __u64 old_end, __u32 groups, __u32 w)
+{
+	return mt_window_cover(start, end, groups, w) ^
+	       mt_window_cover(old_start, old_end, groups, w);
+}
+
+/* The group of the address at is touched if the window [start, end) has another range of it
+ * than range[] says. */
+static inline __attribute__((always_inline)) void
+mt_touch_edge(__u64 touched[2], const __u16 *range, __u64 start, __u64 end, __u64 at, __u32 groups)
+{
+	__u32 r = at / MT_GROUP_BYTES & (groups - 1) & (MT_GROUPS_MAX - 1);
+
+	if (mt_group_range(start, end, r, groups) != range[r])
+		touched[r / 64] |= 1ULL << (r & 63);
+}
+
+/* The same of the groups at the ends of both windows; range[] is of the old one. */
+static inline __attribute__((always_inline)) void
+mt_touch_edges(__u64 touched[2], const __u16 *range, __u64 start, __u64 end, __u64 old_start,
+	       __u64 old_end, __u32 groups)
+{
+	mt_touch_edge(touched, range, start, end, start, groups);
+	mt_touch_edge(touched, range, start, end, end - 1, groups);
+	mt_touch_edge(touched, range, start, end, old_start, groups);
+	mt_touch_edge(touched, range, start, end, old_end - 1, groups);
+}
+
 /*
  * Is [start, end) a window?  Aligned, not empty, within the budget from its first group
  * on, and below 2^56, the most user address bits that x86-64 and arm64 have.
@@ -156,8 +186,8 @@ static inline __attribute__((always_inline)) __u64 mt_count_bits(__u64 x)
 	return x * 0x0101010101010101ULL >> 56;
 }
 
-/* Puts a map's bytes that are not 0 at at[n] and on, and how many and which they are into
- * *ret_n and the result; writes up to at[n + 8]. */
+/* Puts a map's bytes that are not 0 at at[*n] and on, moves *n behind them, and returns which
+ * they are; writes up to at[*n]. */
 static inline __attribute__((always_inline)) __u64 mt_put_map(__u8 *at, __u64 map, __u64 *n)
 {
 	__u64 index = 0;
@@ -175,7 +205,7 @@ static inline __attribute__((always_inline)) __u64 mt_put_map(__u8 *at, __u64 ma
 	return index;
 }
 
-/* What mt_put_map() put there. */
+/* The map that mt_put_map() put at at[*n] and on; moves *n behind it. */
 static inline __attribute__((always_inline)) __u64 mt_get_map(const __u8 *at, __u64 index, __u64 *n)
 {
 	__u64 map = 0;
@@ -192,6 +222,16 @@ static inline __attribute__((always_inline)) __u64 mt_get_map(const __u8 *at, __
 	return map;
 }
 
+/* Ends the maps at at, which have so many bytes; returns the halves that they take. */
+static inline __attribute__((always_inline)) __u64 mt_end_maps(__u8 *at, __u64 bytes,
+							       __u64 low_index, __u64 high_index)
+{
+	bytes = (bytes + 5) & 0x1c;
+	at[bytes - 2] = low_index;
+	at[bytes - 1] = high_index;
+	return bytes / 4;
+}
+
 /* Ends an encoded group behind its n halves; returns how many halves it has with the maps. */
 static inline __attribute__((always_inline)) __u64 mt_put_maps(__u32 *out, __u64 n, __u64 lows,
 							       __u64 highs)
@@ -200,10 +240,7 @@ static inline __attribute__((always_inline)) __u64 mt_put_maps(__u32 *out, __u64
 	__u64 bytes = 0, low_index = mt_put_map(at, lows, &bytes);
 	__u64 high_index = mt_put_map(at, highs, &bytes);
 
-	bytes = (bytes + 5) & 0x1c;
-	at[bytes - 2] = low_index;
-	at[bytes - 1] = high_index;
-	return n + bytes / 4;
+	return n + mt_end_maps(at, bytes, low_index, high_index);
 }
 
 /* The halves that the maps of a group take, by their indices: its last two bytes. */
@@ -324,18 +361,6 @@ mt_scratch_begin(struct mt_scratch *scratch, const struct mt_reference *referenc
 	record->time = time_ns >> MT_STACK_TIME_SHIFT;
 }
 
-/* The group of the address at is touched if its range moved. */
-static inline __attribute__((always_inline)) void
-mt_scratch_plan_edge(struct mt_scratch *scratch, const struct mt_reference *reference, __u64 at,
-		     __u32 groups)
-{
-	__u32 r = at / MT_GROUP_BYTES & (groups - 1) & (MT_GROUPS_MAX - 1);
-	__u32 range = mt_group_range(scratch->record.start, scratch->end, r, groups);
-
-	if (range != reference->range[r])
-		scratch->touched[r / 64] |= 1ULL << (r & 63);
-}
-
 /* Word w of touched: the groups that only one of both windows has; in a key frame all. */
 static inline __attribute__((always_inline)) void
 mt_scratch_plan_cover(struct mt_scratch *scratch, const struct mt_reference *reference,
@@ -344,9 +369,9 @@ mt_scratch_plan_cover(struct mt_scratch *scratch, const struct mt_reference *ref
 	__u64 touched = ~0ULL;
 
 	if (scratch->keep)
-		touched = scratch->touched[w] |
-			  (mt_window_cover(scratch->record.start, scratch->end, groups, w) ^
-			   mt_window_cover(reference->start, reference->end, groups, w));
+		touched = scratch->touched[w] | mt_cover_moved(scratch->record.start, scratch->end,
+							       reference->start, reference->end,
+							       groups, w);
 	scratch->touched[w] = touched & mt_bits_between(0, groups, w);
 }
 
@@ -359,12 +384,9 @@ mt_scratch_plan(struct mt_scratch *scratch, const struct mt_reference *reference
 {
 	mt_scratch_plan_cover(scratch, reference, groups, 0);
 	mt_scratch_plan_cover(scratch, reference, groups, 1);
-	if (!scratch->keep)
-		return;
-	mt_scratch_plan_edge(scratch, reference, scratch->record.start, groups);
-	mt_scratch_plan_edge(scratch, reference, scratch->end - 1, groups);
-	mt_scratch_plan_edge(scratch, reference, reference->start, groups);
-	mt_scratch_plan_edge(scratch, reference, reference->end - 1, groups);
+	if (scratch->keep)
+		mt_touch_edges(scratch->touched, reference->range, scratch->record.start,
+			       scratch->end, reference->start, reference->end, groups);
 }
 
 /* Takes touched group r up; returns its range, 0: the window does not have it any more. */
@@ -392,23 +414,25 @@ mt_scratch_keep(const struct mt_scratch *scratch, const struct mt_reference *ref
 	return scratch->keep;
 }
 
-/*
- * Group r was encoded, which took n halves, 0 where no word differs; digest is its hash.  Or
- * it is not in the window any more, then both are 0.
- */
+/* The digest gets another part of group r: digest is its hash, or 0 where the window does not
+ * have it any more. */
 static inline __attribute__((always_inline)) void
-mt_scratch_account(struct mt_scratch *scratch, const struct mt_reference *reference, __u32 r,
-		   __u64 n, __u64 digest)
+mt_scratch_hashed(struct mt_scratch *scratch, const struct mt_reference *reference, __u32 r,
+		  __u64 digest)
 {
 	__u32 old_range = reference->range[r] & (__u32)scratch->keep;
 
 	scratch->group_digest[r] = digest;
 	scratch->sum += mt_group_part(scratch->range[r], digest, r) -
 			mt_group_part(old_range, reference->group_digest[r], r);
-	if (n) {
-		scratch->mask[r / 64] |= 1ULL << (r & 63);
-		scratch->n_out += n;
-	}
+}
+
+/* Group r was encoded, which took n halves; 0: no word differs, it is not in the record. */
+static inline __attribute__((always_inline)) void mt_scratch_encoded(struct mt_scratch *scratch,
+								     __u32 r, __u64 n)
+{
+	scratch->mask[r / 64] |= (__u64) !!n << (r & 63);
+	scratch->n_out += n;
 }
 
 /* The first entry of either set that a digest can be in; which: 0 or 1. */

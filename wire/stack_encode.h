@@ -177,21 +177,16 @@ static inline __u64 mt_digest_window(const struct mt_reference *reference, const
 	__u32 groups = budget_bytes / MT_GROUP_BYTES, w;
 	int known = mt_reference_known(reference);
 	__u64 old_start = reference->start, old_end = reference->end;
-	__u64 sum = known ? reference->sum : 0,
-	      edges[4] = { start, end - 1, old_start, old_end - 1 };
+	__u64 sum = known ? reference->sum : 0;
 	__u64 touched[2];
 
 	mt_compare_window(reference, words, start, end, shift, budget_bytes, compare, mask);
-	for (w = 0; w < 2; w++)
-		touched[w] = mask[w] |
-			     (known ? mt_window_cover(start, end, groups, w) ^
-					      mt_window_cover(old_start, old_end, groups, w)
-				    : 0);
-	for (w = 0; known && w < 4; w++) {
-		__u32 r = edges[w] / MT_GROUP_BYTES & (groups - 1);
-
-		if (mt_group_range(start, end, r, groups) != reference->range[r])
-			touched[r / 64] |= 1ULL << (r & 63);
+	touched[0] = mask[0];
+	touched[1] = mask[1];
+	if (known) {
+		for (w = 0; w < 2; w++)
+			touched[w] |= mt_cover_moved(start, end, old_start, old_end, groups, w);
+		mt_touch_edges(touched, reference->range, start, end, old_start, old_end, groups);
 	}
 	for (w = 0; w < 2; w++)
 		for (; touched[w]; touched[w] &= touched[w] - 1) {
@@ -247,7 +242,6 @@ static inline __u64 mt_group_encode_words(const __u64 *live, const __u64 *kept, 
 {
 	__u64 lows = 0, highs = 0;
 	__u32 *at = out, low_index, high_index;
-	__u64 bytes;
 	__u8 *byte;
 
 	for (; map; map &= map - 1) {
@@ -266,10 +260,7 @@ static inline __u64 mt_group_encode_words(const __u64 *live, const __u64 *kept, 
 	byte = (__u8 *)at;
 	low_index = mt_put_bytes(&byte, lows);
 	high_index = mt_put_bytes(&byte, highs);
-	bytes = (byte - (__u8 *)at + 5) & ~3ULL;
-	((__u8 *)at)[bytes - 2] = low_index;
-	((__u8 *)at)[bytes - 1] = high_index;
-	return at - out + bytes / 4;
+	return at - out + mt_end_maps((__u8 *)at, byte - (__u8 *)at, low_index, high_index);
 }
 
 /* Copies the words of a group that its range names to copy, the others become zero. */
@@ -298,16 +289,13 @@ static inline void mt_read_group(const struct mt_reference *reference, struct mt
 	__u32 groups = budget_bytes / MT_GROUP_BYTES,
 	      range = mt_scratch_take_group(scratch, r, groups);
 	__u64 *copy = mt_scratch_copies(scratch, budget_bytes) + r * MT_GROUP_WORDS, digest = 0;
-	__u32 old_range = reference->range[r] & (__u32)scratch->keep;
 	__u64 at = mt_group_address(scratch->record.start, r, groups) + shift;
 
 	if (range) {
 		mt_copy_group(copy, (const __u64 *)at, range, compare);
 		digest = mt_group_hash(copy);
 	}
-	scratch->group_digest[r] = digest;
-	scratch->sum += mt_group_part(range, digest, r) -
-			mt_group_part(old_range, reference->group_digest[r], r);
+	mt_scratch_hashed(scratch, reference, r, digest);
 }
 
 /*
@@ -362,8 +350,7 @@ static inline __u32 mt_encode_window(const struct mt_reference *reference, const
 			n = mt_group_encode_words(copy, kept, map, keep, out + scratch->n_out);
 			if (!n && keep != scratch->keep)
 				n = mt_group_encode_zero(out + scratch->n_out);
-			scratch->mask[w] |= (__u64) !!n << (r & 63);
-			scratch->n_out += n;
+			mt_scratch_encoded(scratch, r, n);
 		}
 	return mt_scratch_finish(scratch, dictionary, budget_bytes);
 }

@@ -34,6 +34,8 @@
  */
 #include <linux/types.h>
 
+#include "wire/reference.h"
+
 #define MT_STACK_DELTA 1
 #define MT_STACK_KEY 2
 #define MT_STACK_RAW 3
@@ -58,6 +60,9 @@ struct mt_stack_record {
 
 #define MT_STACK_TIME_SHIFT 16
 
+/* A group's two maps of 8 bytes each, their two indices, padding. */
+#define MT_STACK_MAPS_MAX_BYTES 20
+
 _Static_assert(sizeof(struct mt_stack_record) == 64, "struct mt_stack_record changed size");
 
 /* The head's length: mask[1] is there only if the budget has groups for it. */
@@ -69,7 +74,8 @@ static inline __attribute__((always_inline)) __u64 mt_stack_head_bytes(__u64 bud
 /* The most bytes that a record has: every word of a window differs, in both halves. */
 static inline __attribute__((always_inline)) __u64 mt_stack_record_max_bytes(__u64 budget_bytes)
 {
-	return sizeof(struct mt_stack_record) + budget_bytes + budget_bytes / 512 * 20 + 8;
+	return sizeof(struct mt_stack_record) + budget_bytes +
+	       budget_bytes / MT_GROUP_BYTES * MT_STACK_MAPS_MAX_BYTES + 8;
 }
 
 static inline __attribute__((always_inline)) __u64
