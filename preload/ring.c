@@ -33,62 +33,11 @@
 #define CELL_BYTES ((uint64_t)sizeof(struct mt_cell))
 
 /*
- * Both ways return the bytes in the ring before the append: where that is all of it,
- * nothing was appended.
- */
-static __attribute__((noinline)) uint64_t append_rseq(const struct mt_ring *ring,
-						      const struct mt_cell *cell)
-{
-	struct rseq *rseq = (void *)((char *)__builtin_thread_pointer() + __rseq_offset);
-	uint64_t used, head, at, word;
-
-	__asm__ volatile(
-		".pushsection __rseq_cs, \"aw\"\n\t"
-		".balign 32\n"
-		"3:\t.long 0, 0\n\t"
-		".quad 1f, 2f - 1f, 4f\n\t"
-		".popsection\n\t"
-		"jmp 4f\n\t"
-		/* ud1 with the signature as its operand, as the C library registered it. */
-		".byte 0x0f, 0xb9, 0x3d\n\t"
-		".long 0x53053053\n"
-		"4:\tleaq 3b(%%rip), %[used]\n\t"
-		"movq %[used], %[cs]\n"
-		"1:\tmovq %c[head_at](%[ring]), %[head]\n\t"
-		"movq %[head], %[used]\n\t"
-		"subq %c[tail_at](%[ring]), %[used]\n\t"
-		"cmpq %[bytes], %[used]\n\t"
-		"jae 2f\n\t"
-		"leaq -1(%[bytes]), %[at]\n\t"
-		"andq %[head], %[at]\n\t"
-		"addq %[cells], %[at]\n\t"
-		"movq (%[cell]), %[word]\n\t"
-		"movq %[word], (%[at])\n\t"
-		"movq 8(%[cell]), %[word]\n\t"
-		"movq %[word], 8(%[at])\n\t"
-		"movq 16(%[cell]), %[word]\n\t"
-		"movq %[word], 16(%[at])\n\t"
-		"movq 24(%[cell]), %[word]\n\t"
-		"movq %[word], 24(%[at])\n\t"
-		"addq $%c[cell_bytes], %[head]\n\t"
-		"movq %[head], %c[head_at](%[ring])\n"
-		"2:"
-		: [used] "=&r"(used), [head] "=&r"(head), [at] "=&r"(at), [word] "=&r"(word),
-		  [cs] "=m"(rseq->rseq_cs)
-		: [ring] "r"(ring->head), [cells] "r"(ring->cells),
-		  [bytes] "r"((uint64_t)ring->bytes), [cell] "r"(cell),
-		  [head_at] "i"(offsetof(struct mt_thread, head)),
-		  [tail_at] "i"(offsetof(struct mt_thread, tail)), [cell_bytes] "i"(CELL_BYTES)
-		: "memory", "cc");
-	return used;
-}
-
-/*
- * As append_rseq(), n cells: returns the bytes in the ring before; where these are more than
- * at_most, nothing was appended.
+ * Both ways return the bytes in the ring before the append.  Where these are more than leave
+ * room for it (here: more than at_most), nothing was appended.
  */
 static __attribute__((noinline)) uint64_t
-append_cells_rseq(const struct mt_ring *ring, const uint64_t *words, uint64_t n, uint64_t at_most)
+append_rseq(const struct mt_ring *ring, const uint64_t *words, uint64_t n, uint64_t at_most)
 {
 	struct rseq *rseq = (void *)((char *)__builtin_thread_pointer() + __rseq_offset);
 	uint64_t used, head, at, word, from, left;
@@ -100,6 +49,7 @@ append_cells_rseq(const struct mt_ring *ring, const uint64_t *words, uint64_t n,
 		".quad 1f, 2f - 1f, 4f\n\t"
 		".popsection\n\t"
 		"jmp 4f\n\t"
+		/* ud1 with the signature as its operand, as the C library registered it. */
 		".byte 0x0f, 0xb9, 0x3d\n\t"
 		".long 0x53053053\n"
 		"4:\tleaq 3b(%%rip), %[used]\n\t"
@@ -215,7 +165,9 @@ static void note_peak(const struct mt_ring *ring, uint64_t peak)
 
 bool mt_ring_try(const struct mt_ring *ring, const struct mt_cell *cell)
 {
-	uint64_t used = ring->rseq ? append_rseq(ring, cell) : append_helped(ring, cell);
+	uint64_t used = ring->rseq ? append_rseq(ring, (const uint64_t *)cell, 1,
+						 ring->bytes - CELL_BYTES)
+				   : append_helped(ring, cell);
 
 	note_peak(ring, used < ring->bytes ? used + CELL_BYTES : ring->bytes);
 	return used < ring->bytes;
@@ -268,7 +220,7 @@ bool mt_ring_append_blob(const struct mt_ring *ring, uint8_t kind, uint64_t *wor
 
 	words[0] = MT_CELL_HEAD(MT_CELL_BLOB, kind, 0, bytes);
 	for (;;) {
-		used = append_cells_rseq(ring, words, n, at_most);
+		used = append_rseq(ring, words, n, at_most);
 		if (used <= at_most)
 			break;
 		if (!wait_for_room(ring, at_most)) {
