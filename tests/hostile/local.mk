@@ -92,6 +92,7 @@ hostile_so +=			\
 	%D%/wrapping_malloc.so
 
 hostile_files +=			\
+	%D%/copy_file.h			\
 	%D%/demand.h			\
 	%D%/odd_places.sh		\
 	%D%/secure_child.sh		\

@@ -3,15 +3,13 @@
  * private_mount.c - an image on a file system that only it has mounted, and which is gone
  * when it ends
  */
-#include <fcntl.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <sys/mount.h>
-#include <sys/sendfile.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "fixtures/ledger.h"
+#include "tests/hostile/copy_file.h"
 #include "tests/hostile/demand.h"
 
 #define BYTES 20369
@@ -26,20 +24,6 @@ LEDGER_SITE static void take_in_private(void)
 	ledger_gave(BYTES, TAKEN);
 }
 
-static void copy_self(void)
-{
-	int in = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
-	int out = open(COPY, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0755);
-	off_t done = 0;
-	struct stat st;
-
-	demand(in >= 0 && out >= 0 && !fstat(in, &st));
-	while (done < st.st_size)
-		demand(sendfile(out, in, &done, (size_t)(st.st_size - done)) > 0);
-	close(in);
-	close(out);
-}
-
 int main(int argc, char **argv)
 {
 	if (argc > 1) {
@@ -52,7 +36,7 @@ int main(int argc, char **argv)
 	demand(!unshare(CLONE_NEWNS));
 	demand(!mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL));
 	demand(!mount("none", "/mnt", "tmpfs", 0, NULL));
-	copy_self();
+	copy_file("/proc/self/exe", COPY);
 	execl(COPY, argv[0], "image", NULL);
 	return 1;
 }

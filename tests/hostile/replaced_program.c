@@ -3,13 +3,12 @@
  * replaced_program.c - an image whose file is deleted, and another one put in its place,
  * while it runs, as a package's update does; its directory goes too
  */
-#include <fcntl.h>
 #include <stdlib.h>
-#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "fixtures/ledger.h"
+#include "tests/hostile/copy_file.h"
 #include "tests/hostile/demand.h"
 
 #define BYTES 20533
@@ -24,26 +23,12 @@ LEDGER_SITE static void take_replaced(void)
 	ledger_gave(BYTES, TAKEN);
 }
 
-static void copy(const char *from, const char *to)
-{
-	int in = open(from, O_RDONLY | O_CLOEXEC);
-	int out = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0755);
-	off_t done = 0;
-	struct stat st;
-
-	demand(in >= 0 && out >= 0 && !fstat(in, &st));
-	while (done < st.st_size)
-		demand(sendfile(out, in, &done, (size_t)(st.st_size - done)) > 0);
-	close(in);
-	close(out);
-}
-
 int main(int argc, char **argv)
 {
 	if (argc > 1) {
 		take_replaced();
 		demand(!unlink(COPY));
-		copy("/bin/true", COPY);
+		copy_file("/bin/true", COPY);
 		take_replaced();
 		demand(!unlink(COPY) && !chdir("here") && !rmdir("../here"));
 		take_replaced();
@@ -51,7 +36,7 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	demand(!mkdir("here", 0777));
-	copy("/proc/self/exe", COPY);
+	copy_file("/proc/self/exe", COPY);
 	execl(COPY, argv[0], "image", NULL);
 	return 1;
 }
