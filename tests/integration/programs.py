@@ -4,7 +4,9 @@
 #
 # Arguments: the programs to test, where not all.
 #
-# The counter runs natively, as memtrack does, and so must agree to the byte.  Under
+# The counter runs natively, as memtrack does, and so must agree to the byte: in either run
+# the heap lies at the same place, because an int of Python's that holds an address has another
+# size on either side of 2^30.  Under
 # valgrind a program has other addresses, of fewer bits, and some ask for memory by them:
 #   python3  an int that holds an address has one digit of 4 bytes less there
 #   perl     grows a string by another step: one block of 128 bytes
@@ -118,7 +120,8 @@ class Oracles:
             env, compare_valgrind.added_by_memtrack(env, captures[0]), counter, valgrind)
         self.env = for_memtrack
         self.alone = tracked.run(program.command, program.stdin, for_memtrack)
-        _, self.counted = counted.count(program.command, for_counter, stdin=program.stdin)
+        _, self.counted = counted.count(program.command, for_counter, stdin=program.stdin,
+                                        preexec_fn=tracked.keep_places)
         self.valgrind = None
         if compare_valgrind.valgrind():
             _, self.valgrind = compare_valgrind.run_valgrind(program.command, for_valgrind,
@@ -168,7 +171,7 @@ def check(results, program, reasons):
             continue
         artifact = f"{program.name}.{capture}.mtk"
         result = tracked.track(program.command, capture, artifact, env=oracles.env,
-                               stdin=program.stdin)
+                               stdin=program.stdin, preexec_fn=tracked.keep_places)
         results.attempt(f"{title}: behaves as untracked, loses nothing", behaves, oracles,
                         result, artifact)
         results.attempt(f"{title}: every size as an independent counter has it",

@@ -5,6 +5,7 @@
 # directory, which is the test's own.
 
 import collections
+import ctypes
 import functools
 import json
 import os
@@ -21,6 +22,16 @@ SECONDS = 120
 # Who called sudo is whom memtrack-run would make of the command.
 for variable in ("SUDO_UID", "SUDO_GID"):
     os.environ.pop(variable, None)
+
+ADDR_NO_RANDOMIZE = 0x0040000
+_LIBC = ctypes.CDLL(None)
+
+
+def keep_places():
+    """A preexec_fn: stack and heap lie where they did the time before, if that may be asked
+    for.  For figures that follow from where things lie."""
+    _LIBC.personality(ADDR_NO_RANDOMIZE)
+
 
 Result = collections.namedtuple("Result", "status out err")
 
