@@ -90,6 +90,8 @@ unwinder_libs = $(LIBELF_LIBS) $(ZSTD_LIBS)
 	%D%/size.h		\
 	%D%/stacks.c		\
 	%D%/stacks.h		\
+	%D%/teach.c		\
+	%D%/teach.h		\
 	%D%/watch.c		\
 	%D%/watch.h
 %C%_libcollector_a_CPPFLAGS = $(AM_CPPFLAGS) $(LIBBPF_CFLAGS) $(LIBELF_CFLAGS) $(XXHASH_CFLAGS)

@@ -4,7 +4,7 @@
  *
  *   memtrack-collector --channel=FD --output=FD --directory=PATH --shim=PATH
  *                      --stack-size=SIZE --capture=auto|ebpf|inline
- *                      [--raw-stacks] [--no-stacks] [--keep-stacks]
+ *                      [--raw-stacks] [--no-stacks] [--keep-stacks] [--no-learned-stacks]
  *                      [--inject-faults=KIND:N,...]
  *                      -- COMMAND ARGS...
  *
@@ -65,6 +65,7 @@ struct options {
 	const char *faults; /* collector/faults.h */
 	enum capture_choice capture;
 	bool keep_stacks;
+	bool no_learned_stacks;
 	char **command;
 };
 
@@ -131,6 +132,7 @@ static int parse_options(int argc, char **argv, struct options *o)
 		{ "raw-stacks", no_argument, NULL, 'r' },
 		{ "no-stacks", no_argument, NULL, 'n' },
 		{ "keep-stacks", no_argument, NULL, 'k' },
+		{ "no-learned-stacks", no_argument, NULL, 'l' },
 		{ "inject-faults", required_argument, NULL, 'f' },
 		{ NULL, 0, NULL, 0 },
 	};
@@ -162,6 +164,9 @@ static int parse_options(int argc, char **argv, struct options *o)
 			break;
 		case 'k':
 			o->keep_stacks = true;
+			break;
+		case 'l':
+			o->no_learned_stacks = true;
 			break;
 		case 'r':
 			o->run_flags |= MT_RUN_RAW;
@@ -266,6 +271,7 @@ static int open_segments(struct collector *c)
 		.budget_bytes = (uint32_t)c->options.stack_bytes,
 		.ring_bytes = MT_RING_BYTES,
 		.flags = c->options.run_flags,
+		.learned = !c->options.keep_stacks && !c->options.no_learned_stacks,
 		.cookie = c->cookie,
 		.control_fd = -1,
 		.bpf_references_fd = -1,

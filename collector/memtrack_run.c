@@ -39,7 +39,13 @@ enum {
 };
 
 /* Options that have no letter. */
-enum { OPTION_KEEP_STACKS = 0x100, OPTION_NO_STACKS, OPTION_RAW_STACKS, OPTION_FAULTS };
+enum {
+	OPTION_KEEP_STACKS = 0x100,
+	OPTION_NO_STACKS,
+	OPTION_RAW_STACKS,
+	OPTION_FAULTS,
+	OPTION_NO_LEARNED_STACKS
+};
 
 /* Arguments of the collector before the command. */
 #define FIXED_MAX 16
@@ -55,6 +61,7 @@ struct options {
 	bool raw_stacks;
 	bool no_stacks;
 	bool keep_stacks;
+	bool no_learned_stacks;
 	bool verbose;
 	char **command;
 };
@@ -109,6 +116,7 @@ static const char usage_text[] =
 	"      --no-stacks          record no call chains\n"
 	"      --no-stack-compression\n"
 	"                           hand stacks on as they are, not as differences\n"
+	"      --no-learned-stacks  do not teach threads the call chains that they had before\n"
 	"      --keep-stacks        keep the copied stacks, for memtrack-report --verify-stacks\n"
 	"  -v, --verbose            print a summary on stderr at the end\n"
 	"  -h, --help               print this\n"
@@ -193,6 +201,7 @@ static int parse_options(int argc, char **argv, struct options *o)
 		{ "no-stack-compression", no_argument, NULL, OPTION_RAW_STACKS },
 		{ "inject-faults", required_argument, NULL, OPTION_FAULTS },
 		{ "keep-stacks", no_argument, NULL, OPTION_KEEP_STACKS },
+		{ "no-learned-stacks", no_argument, NULL, OPTION_NO_LEARNED_STACKS },
 		{ "verbose", no_argument, NULL, 'v' },
 		{ "help", no_argument, NULL, 'h' },
 		{ "version", no_argument, NULL, 'V' },
@@ -205,6 +214,7 @@ static int parse_options(int argc, char **argv, struct options *o)
 		.capture = "auto",
 		.raw_stacks = switched_off("MEMTRACK_STACK_COMPRESSION"),
 		.keep_stacks = is_on("MEMTRACK_KEEP_STACKS"),
+		.no_learned_stacks = switched_off("MEMTRACK_LEARNED_STACKS"),
 	};
 	opterr = 0;
 	while ((opt = getopt_long(argc, argv, "+:o:vhV", longs, NULL)) != -1) {
@@ -217,6 +227,9 @@ static int parse_options(int argc, char **argv, struct options *o)
 			break;
 		case 'c':
 			o->capture = optarg;
+			break;
+		case OPTION_NO_LEARNED_STACKS:
+			o->no_learned_stacks = true;
 			break;
 		case OPTION_KEEP_STACKS:
 			o->keep_stacks = true;
@@ -330,7 +343,7 @@ __attribute__((noreturn)) static void exec_collector(struct run *run, int channe
 	char path[4096], channel_arg[32], output_arg[32], directory[128], shim[160], size[64],
 		capture[32];
 	char raw[] = "--raw-stacks", none[] = "--no-stacks", keep[] = "--keep-stacks";
-	char faults[] = "--inject-faults", end[] = "--";
+	char unlearned[] = "--no-learned-stacks", faults[] = "--inject-faults", end[] = "--";
 	char *fixed[FIXED_MAX] = { path, channel_arg, output_arg, directory, shim, size, capture };
 	size_t n_fixed = 7, n = 0;
 	char **argv;
@@ -350,6 +363,8 @@ __attribute__((noreturn)) static void exec_collector(struct run *run, int channe
 		fixed[n_fixed++] = none;
 	if (run->options.keep_stacks)
 		fixed[n_fixed++] = keep;
+	if (run->options.no_learned_stacks)
+		fixed[n_fixed++] = unlearned;
 	if (run->options.faults) {
 		fixed[n_fixed++] = faults;
 		fixed[n_fixed++] = run->options.faults;

@@ -12,6 +12,7 @@
  */
 #include "collector/segments.h"
 
+#include <fcntl.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>
@@ -37,12 +38,12 @@ static bool power_of_two(uint32_t n)
 	return n && !(n & (n - 1));
 }
 
-static int map_memfd(const char *name, size_t size, int *ret_fd, void **ret)
+static int map_memfd(const char *name, unsigned int flags, size_t size, int *ret_fd, void **ret)
 {
 	mt_cleanup(mt_closep) int fd = -1;
 	void *at;
 
-	fd = memfd_create(name, MFD_CLOEXEC);
+	fd = memfd_create(name, MFD_CLOEXEC | flags);
 	if (fd < 0)
 		return mt_neg_errno();
 	if (ftruncate(fd, (off_t)size) < 0)
@@ -85,7 +86,7 @@ static int open_control(struct mt_segments *s, const struct mt_segments_config *
 		s->bpf_references_fd = config->bpf_references_fd;
 	} else {
 		s->capture = MT_CAPTURE_INLINE;
-		r = map_memfd("memtrack-control", sizeof(*s->control), &s->control_fd, &at);
+		r = map_memfd("memtrack-control", 0, sizeof(*s->control), &s->control_fd, &at);
 		if (r < 0)
 			return r;
 		s->control = at;
@@ -110,10 +111,32 @@ static int open_references(struct mt_segments *s)
 	s->scratch_offset = page_up(s->bpf_stride);
 	s->stride = s->scratch_offset + page_up(mt_scratch_inline_bytes(s->budget_bytes));
 	s->references_size = s->stride * MT_SLOTS;
-	r = map_memfd("memtrack-references", s->references_size, &s->references_fd, &at);
+	r = map_memfd("memtrack-references", 0, s->references_size, &s->references_fd, &at);
 	if (r < 0)
 		return r;
 	s->references = at;
+	return 0;
+}
+
+/*
+ * Only the mapping made here can be written.  A kernel that can not see to that (before 5.1)
+ * teaches nothing: what is taught must be true.
+ */
+static int open_learned(struct mt_segments *s)
+{
+	void *at;
+	int r;
+
+	s->learned_size = MT_LEARNED_BYTES * (size_t)MT_SLOTS;
+	r = map_memfd("memtrack-learned", MFD_ALLOW_SEALING, s->learned_size, &s->learned_fd, &at);
+	if (r < 0)
+		return r;
+	s->learned = at;
+	if (fcntl(s->learned_fd, F_ADD_SEALS,
+		  F_SEAL_FUTURE_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
+		return 0;
+	munmap(s->learned, s->learned_size);
+	s->learned = NULL;
 	return 0;
 }
 
@@ -132,6 +155,7 @@ int mt_segments_open(const struct mt_segments_config *config, struct mt_segments
 	if (!s)
 		return -ENOMEM;
 	s->control_fd = s->bpf_references_fd = s->references_fd = s->rings_fd = -1;
+	s->learned_fd = -1;
 	s->budget_bytes = config->budget_bytes;
 	s->ring_bytes = config->ring_bytes;
 
@@ -141,12 +165,14 @@ int mt_segments_open(const struct mt_segments_config *config, struct mt_segments
 
 	if (!(config->flags & MT_RUN_RAW)) {
 		r = open_references(s);
+		if (r == 0 && config->learned)
+			r = open_learned(s);
 		if (r < 0)
 			return r;
 	}
 
 	s->rings_size = mt_chunk_offset(MT_CHUNKS, s->ring_bytes);
-	r = map_memfd("memtrack-rings", s->rings_size, &s->rings_fd, &at);
+	r = map_memfd("memtrack-rings", 0, s->rings_size, &s->rings_fd, &at);
 	if (r < 0)
 		return r;
 	s->rings = at;
@@ -190,6 +216,9 @@ void mt_segments_close(struct mt_segments *s)
 		munmap(s->control, sizeof(*s->control));
 		mt_closep(&s->control_fd);
 	}
+	if (s->learned)
+		munmap(s->learned, s->learned_size);
+	mt_closep(&s->learned_fd);
 	mt_closep(&s->references_fd);
 	mt_closep(&s->rings_fd);
 	free(s);
@@ -223,6 +252,13 @@ struct mt_reference *mt_segments_reference(const struct mt_segments *s, uint32_t
 	if (in_bpf(s, slot))
 		return (struct mt_reference *)(s->bpf_references + s->bpf_stride * slot);
 	return (struct mt_reference *)(s->references + s->stride * slot);
+}
+
+struct mt_learned *mt_segments_learned(const struct mt_segments *s, uint32_t slot)
+{
+	if (!s->learned)
+		return NULL;
+	return (struct mt_learned *)(s->learned + MT_LEARNED_BYTES * slot);
 }
 
 bool mt_segments_slot_held(const struct mt_segments *s, uint32_t slot)
@@ -278,6 +314,8 @@ int mt_segments_give_chunk(struct mt_segments *s, bool inline_only, uint64_t now
 		welcome->scratch_offset = s->scratch_offset;
 	}
 	welcome->references_offset = welcome->references_stride * welcome->first_slot;
+	welcome->learned_stride = s->learned ? MT_LEARNED_BYTES : 0;
+	welcome->learned_offset = welcome->learned_stride * welcome->first_slot;
 	return 0;
 }
 

@@ -24,6 +24,7 @@
 #include <stdint.h>
 
 #include "wire/control.h"
+#include "wire/learned.h"
 #include "wire/reference.h"
 #include "wire/ring.h"
 #include "wire/session.h"
@@ -32,6 +33,7 @@ struct mt_segments_config {
 	uint32_t budget_bytes;
 	uint32_t ring_bytes;
 	uint32_t flags; /* MT_RUN_* */
+	bool learned;	/* threads are taught chains; not without references */
 	uint64_t cookie;
 	/* eBPF: the map's descriptors and mappings; borrowed.  Inline: -1 and NULL. */
 	int control_fd;
@@ -54,9 +56,10 @@ struct mt_segments {
 	char *rings;
 	char *bpf_references;
 	char *references;
+	char *learned; /* NULL: nothing is taught */
 	size_t bpf_stride, stride, scratch_offset;
-	size_t rings_size, references_size;
-	int control_fd, bpf_references_fd, references_fd, rings_fd;
+	size_t rings_size, references_size, learned_size;
+	int control_fd, bpf_references_fd, references_fd, rings_fd, learned_fd;
 	bool own_control;
 	bool living;	      /* the gate's life is locked */
 	uint32_t chunks_used; /* chunks from here on were never given */
@@ -73,6 +76,9 @@ const struct mt_cell *mt_segments_cells(const struct mt_segments *segments, uint
 
 /* NULL where stacks are not compressed. */
 struct mt_reference *mt_segments_reference(const struct mt_segments *segments, uint32_t slot);
+
+/* The slot's area of wire/learned.h, which no target can write; NULL where nothing is taught. */
+struct mt_learned *mt_segments_learned(const struct mt_segments *segments, uint32_t slot);
 
 /* Whether a living thread holds the slot. */
 bool mt_segments_slot_held(const struct mt_segments *segments, uint32_t slot);

@@ -118,13 +118,14 @@ static void send_welcome(struct mt_session *s, int fd, const struct mt_welcome *
 	struct iovec iov = { .iov_base = (void *)welcome, .iov_len = sizeof(*welcome) };
 	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
 	struct cmsghdr *cmsg;
-	size_t fds_bytes = (MT_FDS - !welcome->references_stride) * sizeof(int);
+	size_t fds_bytes = (size_t)mt_welcome_fds(welcome) * sizeof(int);
 	int fds[MT_FDS];
 
 	if (!welcome->error) {
 		fds[MT_FD_CONTROL] = s->segments->control_fd;
 		fds[MT_FD_REFERENCES] = mt_segments_references_fd(s->segments, welcome->capture);
 		fds[MT_FD_RINGS] = s->segments->rings_fd;
+		fds[MT_FD_LEARNED] = s->segments->learned_fd;
 		msg.msg_control = control;
 		msg.msg_controllen = CMSG_SPACE(fds_bytes);
 		cmsg = CMSG_FIRSTHDR(&msg);

@@ -27,6 +27,7 @@
 #include "artifact/format.h"
 #include "base/cleanup.h"
 #include "collector/decode.h"
+#include "collector/teach.h"
 #include "collector/unwind.h"
 #include "wire/stack_record.h"
 
@@ -109,6 +110,7 @@ struct mt_stacks {
 	struct mt_segments *segments;
 	struct mt_call_tree *tree;
 	struct mt_unwinder *unwinder;
+	struct mt_teach *teach; /* NULL: nothing is taught */
 	struct mt_decoder *raw_decoder;
 	struct slot **slots; /* MT_SLOTS of them, NULL until used */
 	uint64_t waiting_bytes;
@@ -133,6 +135,8 @@ int mt_stacks_new(struct mt_segments *segments, struct mt_call_tree *tree, struc
 	if (r < 0)
 		return r;
 	r = mt_unwinder_new(&s->unwinder);
+	if (r == 0 && segments->learned)
+		r = mt_teach_new(segments, &s->teach);
 	if (r < 0)
 		return r;
 	*ret = mt_take_ptr(s);
@@ -169,6 +173,7 @@ void mt_stacks_free(struct mt_stacks *s)
 	free(s->slots);
 	mt_decoder_free(s->raw_decoder);
 	mt_unwinder_free(s->unwinder);
+	mt_teach_free(s->teach);
 	free(s);
 }
 
@@ -481,8 +486,8 @@ static int tell_observer(const struct mt_stacks *s, const struct waiting *w,
 }
 
 /* Decodes and unwinds one record; what does not verify becomes MT_STOP_LOST. */
-static int decode(struct mt_stacks *s, struct mt_decoder *decoder, struct mt_space *space,
-		  const struct waiting *w, uint32_t *ret_node)
+static int decode(struct mt_stacks *s, uint32_t index, struct mt_decoder *decoder,
+		  struct mt_space *space, const struct waiting *w, uint32_t *ret_node)
 {
 	struct mt_window window;
 	int r;
@@ -499,6 +504,10 @@ static int decode(struct mt_stacks *s, struct mt_decoder *decoder, struct mt_spa
 	}
 	s->counts.window_bytes += window.end - window.start;
 	r = mt_unwind(s->unwinder, space, &window, s->tree, ret_node);
+	if (r == 0 && s->teach)
+		r = mt_teach_chain(s->teach, index,
+				   ((const struct mt_stack_record *)w->bytes)->epoch, s->unwinder,
+				   space, &window, *ret_node);
 	return r < 0 ? r : tell_observer(s, w, space, &window, *ret_node);
 }
 
@@ -511,7 +520,7 @@ static int apply(struct mt_stacks *s, uint32_t index, struct slot *slot, struct 
 	int r;
 
 	note_number(s, index, slot->mirror, w, head->kind == MT_STACK_KEY);
-	r = decode(s, slot->mirror->decoder, space, w, &node);
+	r = decode(s, index, slot->mirror->decoder, space, w, &node);
 	if (r < 0)
 		return r;
 	if (node == MT_STOP_LOST)
@@ -577,8 +586,8 @@ static bool find_kept(const struct slot *slot, uint16_t number, uint32_t *ret_no
 }
 
 /* The raw window with that number; those before it, which no event has named yet, are kept. */
-static int resolve_raw(struct mt_stacks *s, struct slot *slot, struct mt_space *space,
-		       uint16_t number, uint32_t *ret_node)
+static int resolve_raw(struct mt_stacks *s, uint32_t index, struct slot *slot,
+		       struct mt_space *space, uint16_t number, uint32_t *ret_node)
 {
 	const uint16_t numbers = MT_STACK_ALONE, half = numbers / 2;
 
@@ -593,7 +602,7 @@ static int resolve_raw(struct mt_stacks *s, struct slot *slot, struct mt_space *
 			return 0;
 		}
 		w = dequeue(s, slot, &slot->raws);
-		r = decode(s, s->raw_decoder, space, w, &node);
+		r = decode(s, index, s->raw_decoder, space, w, &node);
 		if (r < 0)
 			return r;
 		slot->kept[slot->next_kept++ % RAW_KEPT] = (struct raw_node){ .node = node,
@@ -613,6 +622,15 @@ static int resolve_known(struct mt_stacks *s, uint32_t index, struct slot *slot,
 	if (r == 0)
 		*ret_node = look_up(s, index, slot->mirror, name, seq);
 	return r;
+}
+
+/* The chain that an event names by itself. */
+static uint32_t learned_node(struct mt_stacks *s, uint32_t name)
+{
+	if (!s->teach || !mt_teach_is_taught(s->teach, name))
+		return MT_STOP_LOST;
+	s->counts.learned++;
+	return name;
 }
 
 void mt_stacks_make_room(struct mt_stacks *s)
@@ -652,7 +670,9 @@ int mt_stacks_resolve(struct mt_stacks *s, uint32_t index, struct mt_space *spac
 		if (!slot)
 			return -ENOMEM;
 		if (name >= MT_STACK_ALONE)
-			r = resolve_raw(s, slot, space, name - MT_STACK_ALONE, &node);
+			r = resolve_raw(s, index, slot, space, name - MT_STACK_ALONE, &node);
+		else if (name == MT_STACK_LEARNED)
+			node = learned_node(s, seq);
 		else if (name < MT_DICTIONARY)
 			r = resolve_known(s, index, slot, space, name, seq, &node);
 	}

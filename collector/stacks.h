@@ -13,6 +13,9 @@
  * frame, and its dictionary forgets the digest, so that the stack comes again.  An event never
  * gets another's chain.
  *
+ * A chain that came before is taught to the thread (collector/teach.h), whose events name it
+ * from then on without a record.
+ *
  * Contract
  *   Input:     records as they came, checked here; a process's space for the unwinder.
  *   Ownership: mt_stacks_new() gives an object for mt_stacks_free(), which takes NULL;
@@ -51,6 +54,7 @@ struct mt_stacks_counts {
 	uint64_t gaps;	       /* numbers of a slot skipped, in one generation */
 	uint64_t dropped;      /* by mt_stacks_make_room() */
 	uint64_t resolved;     /* events that named a stack */
+	uint64_t learned;      /* of them, those that named a chain that was taught */
 	uint64_t lost;	       /* of them and others, those whose stack did not come */
 };
 

@@ -304,6 +304,33 @@ int mt_unwind_trace(struct mt_unwinder *unwinder, const struct mt_space *space,
 	return 0;
 }
 
+bool mt_unwind_way(struct mt_unwinder *unwinder, const struct mt_space *space,
+		   const struct mt_window *window, struct mt_way *ret)
+{
+	struct fast fast = { .space = space, .window = window };
+	const struct mt_trace *trace = &unwinder->trace;
+
+	ret->stop = walk_up(unwinder, &fast, NULL);
+	ret->n = (uint32_t)trace->len;
+	if ((ret->stop != MT_STOP_END && ret->stop != MT_STOP_TRUNCATED) || !ret->n ||
+	    ret->n > MT_LEARNED_FRAMES)
+		return false;
+	for (uint32_t i = 0; i < ret->n; i++) {
+		ret->pcs[i] = unwinder->steps[i].pc;
+		ret->rows[i] = look_up(unwinder, space, ret->pcs[i] - 1)->row;
+		switch ((enum mt_fast_kind)ret->rows[i].kind) {
+		case MT_FAST_RSP:
+		case MT_FAST_RBP:
+		case MT_FAST_CFA_AT_RBP:
+		case MT_FAST_END:
+			break;
+		default:
+			return false;
+		}
+	}
+	return true;
+}
+
 /* The node of the trace's frames, which are inside of outer; each step is given its own. */
 static int find_node(struct mt_unwinder *unwinder, struct mt_call_tree *tree, uint32_t outer,
 		     uint32_t *ret)

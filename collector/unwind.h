@@ -28,6 +28,7 @@
 #include "collector/space.h"
 #include "collector/unwind_full.h"
 #include "collector/window.h"
+#include "wire/learned.h"
 
 struct mt_unwinder;
 
@@ -50,6 +51,19 @@ int mt_unwind(struct mt_unwinder *unwinder, const struct mt_space *space,
 /* The chain itself, without a tree; it is the unwinder's until the next call. */
 int mt_unwind_trace(struct mt_unwinder *unwinder, const struct mt_space *space,
 		    const struct mt_window *window, const struct mt_trace **ret);
+
+/* A chain's frames as the fast loop walks them: each by a row of its function. */
+struct mt_way {
+	enum mt_stop stop; /* MT_STOP_END or MT_STOP_TRUNCATED */
+	uint32_t n;
+	uint64_t pcs[MT_LEARNED_FRAMES];
+	struct mt_fast_row rows[MT_LEARNED_FRAMES]; /* RSP, RBP, CFA_AT_RBP; the last: or END */
+};
+
+/* The way up through the window; false: it has another kind of frame, or ends otherwise, or is
+ * too long. */
+bool mt_unwind_way(struct mt_unwinder *unwinder, const struct mt_space *space,
+		   const struct mt_window *window, struct mt_way *ret);
 
 void mt_unwinder_counts(const struct mt_unwinder *unwinder, struct mt_unwinder_counts *ret);
 

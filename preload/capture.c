@@ -23,6 +23,7 @@
 #include <time.h>
 
 #include "preload/compare.h"
+#include "preload/learned.h"
 #include "preload/modules.h"
 #include "preload/probe.h"
 #include "preload/syscall.h"
@@ -123,6 +124,34 @@ static enum knowledge look_at(const struct mt_self *self, struct window *w,
 		return WINDOW_NEW;
 	*ret = named(entry, w->seq);
 	return WINDOW_KNOWN;
+}
+
+/* Is the chain of the window's words one that the collector has taught? */
+static bool find_learned(const struct mt_self *self, const struct window *w,
+			 struct mt_stack_name *ret)
+{
+	struct mt_learned_window window = {
+		.start = w->start,
+		.end = w->extent.end,
+		.shift = w->extent.shift,
+		.epoch = __atomic_load_n(&mt_session.epoch, __ATOMIC_RELAXED),
+	};
+	const struct mt_own *own = self->own;
+	uint64_t in_use;
+	uint32_t name;
+
+	if (!own->learned)
+		return false;
+	/* Of frames that are gone? */
+	in_use = mt_trail_in_use(own->trail);
+	if (in_use && in_use <= w->start && mt_thread_on_stack(self, in_use) &&
+	    mt_thread_on_stack(self, w->start))
+		mt_trail_forget(own->trail);
+	if (!mt_learned_chain(own->learned, own->trail, &window, &name) ||
+	    mt_thread_copy_torn(self, &w->extent))
+		return false;
+	*ret = (struct mt_stack_name){ MT_STACK_LEARNED, name };
+	return true;
 }
 
 /* A record's head, for a window that is sent as it is. */
@@ -487,6 +516,8 @@ struct mt_stack_name mt_capture(struct mt_self **self_at, const uint64_t *saved)
 	while (self) {
 		w.extent = tries.torn < TORN_MAX ? mt_thread_window(self, w.start)
 						 : mt_thread_window_on_page(w.start);
+		if (find_learned(self, &w, &name))
+			return name;
 		verdict = self->capture == MT_CAPTURE_EBPF
 				  ? capture_by_probe(self, &w, &tries, &name)
 				  : capture_here(self, &w, &tries, &name);

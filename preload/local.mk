@@ -31,6 +31,8 @@ pkglib_LTLIBRARIES += %D%/libmemtrack-preload.la
 	%D%/glibc.h			\
 	%D%/image.c			\
 	%D%/image.h			\
+	%D%/learned.c			\
+	%D%/learned.h			\
 	%D%/loader_lock.c		\
 	%D%/loader_lock.h		\
 	%D%/modules.c			\

@@ -199,7 +199,7 @@ static int receive_welcome(int fd, struct mt_welcome *ret, int *fds)
 	if (message.msg_flags & MSG_CTRUNC)
 		return -EMFILE;
 	if (n != sizeof(*ret) || ret->magic != MT_HELLO_MAGIC || ret->error ||
-	    ret->version != MT_WIRE_VERSION || n_fds != MT_FDS - !ret->references_stride)
+	    ret->version != MT_WIRE_VERSION || n_fds != mt_welcome_fds(ret))
 		return -EPROTO;
 	return 0;
 }
@@ -229,7 +229,18 @@ static bool sane(const struct mt_welcome *welcome)
 	       !(budget & (budget - 1)) && ring >= MT_PAGE_BYTES && !(ring & (ring - 1)) &&
 	       (!welcome->references_stride ||
 		(welcome->references_stride >= MT_WORDS_OFFSET + budget &&
-		 (welcome->capture == MT_CAPTURE_EBPF || welcome->scratch_offset)));
+		 (welcome->capture == MT_CAPTURE_EBPF || welcome->scratch_offset))) &&
+	       (!welcome->learned_stride ||
+		(welcome->learned_stride == MT_LEARNED_BYTES && welcome->references_stride));
+}
+
+/* The program's address space has a limit, which what can be done without is not to use up. */
+static bool is_short_of_space(void)
+{
+	struct rlimit limit;
+
+	return mt_syscall3(SYS_getrlimit, RLIMIT_AS, (long)&limit, 0) ||
+	       limit.rlim_cur != RLIM_INFINITY;
 }
 
 /* Maps what a chunk has and enters it in the table. */
@@ -240,6 +251,7 @@ static int add_chunk(const struct mt_welcome *welcome, const int *fds)
 	uint64_t heads_bytes = MT_CHUNK_SLOTS * MT_PAGE_BYTES;
 	uint64_t rings_bytes = MT_CHUNK_SLOTS * (uint64_t)welcome->ring_bytes;
 	uint64_t references_bytes = MT_CHUNK_SLOTS * welcome->references_stride;
+	uint64_t learned_bytes = MT_CHUNK_SLOTS * welcome->learned_stride;
 	struct mt_chunk chunk = {
 		.references_stride = welcome->references_stride,
 		.scratch_offset = welcome->scratch_offset,
@@ -257,10 +269,14 @@ static int add_chunk(const struct mt_welcome *welcome, const int *fds)
 	if (references_bytes)
 		chunk.references = map(references_bytes, protection, fds[MT_FD_REFERENCES],
 				       welcome->references_offset);
+	if (learned_bytes && !is_short_of_space())
+		chunk.learned = map(learned_bytes, PROT_NONE, fds[MT_FD_LEARNED],
+				    welcome->learned_offset);
 	if (!chunk.heads || !chunk.rings || (references_bytes && !chunk.references)) {
 		unmap(chunk.heads, heads_bytes);
 		unmap(chunk.rings, rings_bytes);
 		unmap(chunk.references, references_bytes);
+		unmap(chunk.learned, learned_bytes);
 		return -ENOMEM;
 	}
 	mt_session.chunks[n] = chunk;
@@ -296,7 +312,7 @@ static int shake_here(const struct question *question)
 {
 	uint32_t what = question->what;
 	struct mt_session *s = &mt_session;
-	int fds[MT_FDS] = { -1, -1, -1 };
+	int fds[MT_FDS] = { -1, -1, -1, -1 };
 	struct mt_welcome welcome;
 	int fd, err;
 

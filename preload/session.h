@@ -15,6 +15,7 @@
 
 #include "preload/address.h"
 #include "wire/control.h"
+#include "wire/learned.h"
 #include "wire/reference.h"
 #include "wire/ring.h"
 #include "wire/session.h"
@@ -23,6 +24,15 @@
 
 /* Chunks that a process may have: 4,096 threads that allocate at the same time. */
 #define MT_PROCESS_CHUNKS 512
+
+struct mt_trail;
+
+/* What this process has of a slot for itself. */
+struct mt_own {
+	char *copy;			  /* room for the copy of a window; NULL: not yet */
+	const struct mt_learned *learned; /* can be read; NULL: there is none, */
+	struct mt_trail *trail;		  /* else preload/learned.h */
+};
 
 /* Slots as this process has them mapped. */
 struct mt_chunk {
@@ -33,8 +43,8 @@ struct mt_chunk {
 	uint64_t scratch_offset;
 	uint32_t first_slot;
 	uint32_t capture; /* MT_CAPTURE_* */
-	/* Of each slot: room for the copy of a window, this process's own; NULL: not yet. */
-	char *copies[MT_CHUNK_SLOTS];
+	char *learned;	  /* areas of wire/learned.h, MT_LEARNED_BYTES each; NULL: none */
+	struct mt_own own[MT_CHUNK_SLOTS];
 };
 
 enum mt_phase {

@@ -26,6 +26,7 @@
 
 #include "preload/arena.h"
 #include "preload/glibc.h"
+#include "preload/learned.h"
 #include "preload/loader_lock.h"
 #include "preload/probe.h"
 #include "preload/real.h"
@@ -153,20 +154,24 @@ long mt_thread_read(uint64_t at, void *ret, uint64_t bytes)
 			   (long)&there, 1, 0);
 }
 
+/* Private memory, zero; NULL: there is none. */
+static void *map_private(uint64_t bytes)
+{
+	long at = mt_syscall6(SYS_mmap, 0, bytes, PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (at < 0 && at > -4096)
+		return NULL;
+	mt_syscall3(SYS_madvise, at, bytes, MADV_DONTDUMP);
+	return (void *)at;
+}
+
 /* Room for a copy; NULL: there is no memory for it. */
 static char *copy_room(struct mt_self *self)
 {
-	long at;
-
-	if (!*self->room) {
-		at = mt_syscall6(SYS_mmap, 0, mt_session.budget_bytes, PROT_READ | PROT_WRITE,
-				 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		if (at < 0 && at > -4096)
-			return NULL;
-		mt_syscall3(SYS_madvise, at, mt_session.budget_bytes, MADV_DONTDUMP);
-		*self->room = (char *)at;
-	}
-	return *self->room;
+	if (!self->own->copy)
+		self->own->copy = map_private(mt_session.budget_bytes);
+	return self->own->copy;
 }
 
 struct mt_extent mt_thread_window_on_page(uint64_t start)
@@ -317,6 +322,20 @@ static bool has_rseq(void)
 	return (int32_t) * (const volatile uint32_t *)&rseq->cpu_id >= 0;
 }
 
+/* Makes the slot's learned chains readable, if there are any to come. */
+static void show_learned(struct mt_own *own, const struct mt_chunk *chunk, uint32_t i)
+{
+	char *at = chunk->learned + i * MT_LEARNED_BYTES;
+
+	if (own->trail)
+		mt_trail_forget(own->trail);
+	else if (chunk->learned)
+		own->trail = map_private(mt_trail_bytes());
+	if (own->trail && !own->learned &&
+	    !mt_syscall3(SYS_mprotect, (long)at, MT_LEARNED_BYTES, PROT_READ))
+		own->learned = (const struct mt_learned *)at;
+}
+
 /* Takes slot i of the chunk; false: it is another's, or of no use. */
 static bool take_slot(struct mt_self *self, struct mt_chunk *chunk, uint32_t i)
 {
@@ -345,7 +364,8 @@ static bool take_slot(struct mt_self *self, struct mt_chunk *chunk, uint32_t i)
 	self->scratch = chunk->capture == MT_CAPTURE_INLINE && chunk->references
 				? (void *)(reference + chunk->scratch_offset)
 				: NULL;
-	self->room = &chunk->copies[i];
+	self->own = &chunk->own[i];
+	show_learned(self->own, chunk, i);
 	self->capture_start = 0;
 	self->piece_id = 0;
 	mt_ring_take_over(&self->ring);

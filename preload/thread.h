@@ -34,7 +34,7 @@ struct mt_self {
 	uint64_t bound;			/* the end of the thread's stack; 0: not known yet */
 	uint64_t low_known;		/* from here to bound all is readable */
 	uint64_t low_failed;		/* a page below it that is not */
-	char **room;			/* the slot's, for the copy of a window elsewhere */
+	struct mt_own *own;		/* the slot's */
 	/* capture.c: the start of the window whose record is being made, or 0; where its
 	 * frame has its mark, and that. */
 	uint64_t capture_start;

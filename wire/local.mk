@@ -6,6 +6,7 @@ EXTRA_DIST +=			\
 	%D%/control.h		\
 	%D%/digest.h		\
 	%D%/functions.h		\
+	%D%/learned.h		\
 	%D%/life.h		\
 	%D%/reference.h		\
 	%D%/ring.h		\

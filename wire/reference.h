@@ -16,9 +16,6 @@
  *
  * A run without compression (MT_RUN_RAW, wire/control.h) has none of it.
  *
- * Room for learned stacks, which do not exist yet, is a further area whose offset and stride
- * come in the hand-shake (struct mt_welcome), 0 for now.
- *
  * A window is [start, end): start is where the entry stub pushed its registers, end is at
  * most align_down(start, 512) + budget, and at most the stack's bound.  A group is 512
  * bytes of address space, aligned; group r of a reference (r < budget / 512) holds the

@@ -157,9 +157,12 @@ static inline __u32 mt_blob_cells(__u32 bytes)
  * An event's stack: the half word of ALLOC and REALLOC_END.
  *   below MT_DICTIONARY   the window whose digest is in that entry of the slot's dictionary
  *                         once the records up to seq (the word) are applied
+ *   MT_STACK_LEARNED      the chain that the word names, as the collector has taught the
+ *                         thread (wire/learned.h)
  *   MT_STACK_ALONE | n    the RAW record whose seq field is n (mod 0x4000)
  *   MT_STACK_NONE | r     no stack; r: MT_NONE_*
  */
+#define MT_STACK_LEARNED 0x2000
 #define MT_STACK_ALONE 0x4000
 #define MT_STACK_NONE 0x8000
 #define MT_NONE_BOOTSTRAP 1 /* before the shim was ready */

@@ -37,7 +37,8 @@ struct mt_hello {
 #define MT_FD_CONTROL 0	   /* struct mt_control at offset 0 */
 #define MT_FD_RINGS 1	   /* the gate at 0, the chunk at rings_offset */
 #define MT_FD_REFERENCES 2 /* at references_offset, references_stride for each slot */
-#define MT_FDS 3	   /* one less where references_stride is 0: slots have none */
+#define MT_FD_LEARNED 3	   /* at learned_offset, learned_stride for each slot; read-only */
+#define MT_FDS 4	   /* less what has a stride of 0: the last, or the last two */
 
 struct mt_welcome {
 	__u64 magic;   /* MT_HELLO_MAGIC */
@@ -52,9 +53,15 @@ struct mt_welcome {
 	__u64 references_stride;
 	__u64 scratch_offset; /* in each stride; 0: the slot has none (BPF has its own) */
 	__u64 rings_offset;   /* mt_chunk_offset() */
-	__u64 learned_offset; /* 0 for now, with its stride */
-	__u64 learned_stride;
+	__u64 learned_offset;
+	__u64 learned_stride; /* MT_LEARNED_BYTES; 0: nothing is learned */
 };
+
+/* How many descriptors come with a welcome without an error. */
+static inline int mt_welcome_fds(const struct mt_welcome *welcome)
+{
+	return MT_FDS - !welcome->references_stride - !welcome->learned_stride;
+}
 
 _Static_assert(sizeof(struct mt_hello) == 512, "struct mt_hello changed size");
 _Static_assert(sizeof(struct mt_welcome) == 88, "struct mt_welcome changed size");

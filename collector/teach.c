@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * teach.c - see teach.h for the contract
+ *
+ * Invariants
+ *   - The areas are written in the order that wire/learned.h asks for, so that a reader never
+ *     has a value that is not its key's.
+ *   - Rows are there before the chain that needs them; one that has to make room for another
+ *     makes its chains unknown, no more.
+ *   - Only pages that something was put in are emptied: the others would become real by it.
+ */
+#include "collector/teach.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+
+#define ENTRIES (MT_LEARNED_ROWS + MT_LEARNED_CHAINS)
+#define PAGE_ENTRIES (MT_PAGE_BYTES / sizeof(struct mt_learned_entry))
+#define PAGES (ENTRIES / PAGE_ENTRIES)
+
+_Static_assert(PAGES == 96, "a slot's pages are bits of a word");
+
+enum status {
+	STATUS_NEW,
+	STATUS_NOT, /* can not be taught */
+	STATUS_TAUGHT,
+};
+
+/* Of a node. */
+struct pupil {
+	uint64_t digest; /* in the process of that epoch, when it was taught last */
+	uint32_t epoch;
+	uint32_t slot : 24;  /* whose record that was */
+	uint32_t status : 8; /* enum status */
+};
+
+_Static_assert(MT_SLOTS <= 1 << 24, "a slot does not fit");
+
+struct lesson {
+	bool begun;
+	uint32_t epoch;
+	bool rows_lost;
+	uint32_t turn;	   /* whose place is taken next */
+	uint64_t pages[2]; /* of entries that something was put in */
+};
+
+struct mt_teach {
+	struct mt_segments *segments;
+	struct lesson *lessons; /* of each slot */
+	uint64_t point;
+	struct pupil *pupils; /* of each node */
+	size_t n_pupils;
+	struct mt_way way;
+};
+
+static int choose_point(uint64_t *ret)
+{
+	do {
+		if (getrandom(ret, sizeof(*ret), 0) != sizeof(*ret))
+			return mt_neg_errno();
+		*ret &= MT_LEARNED_PRIME;
+	} while (!*ret || *ret == MT_LEARNED_PRIME);
+	return 0;
+}
+
+int mt_teach_new(struct mt_segments *segments, struct mt_teach **ret)
+{
+	mt_cleanup(mt_teach_freep) struct mt_teach *t = calloc(1, sizeof(*t));
+	int r;
+
+	if (!t)
+		return -ENOMEM;
+	t->segments = segments;
+	t->lessons = calloc(MT_SLOTS, sizeof(*t->lessons));
+	if (!t->lessons)
+		return -ENOMEM;
+	r = choose_point(&t->point);
+	if (r < 0)
+		return r;
+	*ret = mt_take_ptr(t);
+	return 0;
+}
+
+void mt_teach_free(struct mt_teach *t)
+{
+	if (!t)
+		return;
+	free(t->lessons);
+	free(t->pupils);
+	free(t);
+}
+
+static struct pupil *get_pupil(struct mt_teach *t, uint32_t node)
+{
+	size_t n = t->n_pupils ? t->n_pupils : 1024;
+	struct pupil *pupils;
+
+	if (node < t->n_pupils)
+		return &t->pupils[node];
+	while (n <= node)
+		n *= 2;
+	pupils = reallocarray(t->pupils, n, sizeof(*pupils));
+	if (!pupils)
+		return NULL;
+	memset(pupils + t->n_pupils, 0, (n - t->n_pupils) * sizeof(*pupils));
+	t->pupils = pupils;
+	t->n_pupils = n;
+	return &pupils[node];
+}
+
+static struct mt_learned_entry *entries_of(struct mt_learned *learned)
+{
+	return (struct mt_learned_entry *)((char *)learned + MT_PAGE_BYTES);
+}
+
+/* Empties the area, for that epoch. */
+static void begin(const struct mt_teach *t, struct lesson *lesson, struct mt_learned *learned,
+		  uint32_t epoch)
+{
+	struct mt_learned_entry *entries = entries_of(learned);
+	uint32_t seq = learned->seq;
+
+	__atomic_store_n(&learned->seq, seq + 1, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	__atomic_store_n(&learned->taught, 0, __ATOMIC_RELAXED);
+	for (size_t page = 0; page < PAGES; page++)
+		for (size_t i = 0; lesson->pages[page / 64] >> page % 64 & 1 && i < PAGE_ENTRIES;
+		     i++)
+			__atomic_store_n(&entries[page * PAGE_ENTRIES + i].key, 0,
+					 __ATOMIC_RELAXED);
+	learned->point = t->point;
+	__atomic_store_n(&learned->epoch, epoch, __ATOMIC_RELAXED);
+	__atomic_store_n(&learned->seq, seq + 2, __ATOMIC_RELEASE);
+	*lesson = (struct lesson){ .begun = true, .epoch = epoch };
+}
+
+/* Puts an entry among the n from first on; whether another had to go. */
+static bool put(struct lesson *lesson, struct mt_learned_entry *entries, size_t first, size_t n,
+		uint64_t key, uint64_t value)
+{
+	uint64_t place = mt_learned_place(key, n);
+	size_t at = first + ((place + lesson->turn++ % MT_LEARNED_PROBES) & (n - 1));
+	bool lost;
+
+	for (size_t i = MT_LEARNED_PROBES; i-- > 0;) {
+		size_t probe = first + ((place + i) & (n - 1));
+
+		if (entries[probe].key == key)
+			return false;
+		if (!entries[probe].key)
+			at = probe;
+	}
+	lost = entries[at].key != 0;
+	__atomic_store_n(&entries[at].key, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&entries[at].value, value, __ATOMIC_RELEASE);
+	__atomic_store_n(&entries[at].key, key, __ATOMIC_RELEASE);
+	lesson->pages[at / PAGE_ENTRIES / 64] |= 1ULL << at / PAGE_ENTRIES % 64;
+	return lost;
+}
+
+static uint64_t row_of(struct mt_fast_row row)
+{
+	static const uint8_t kinds[] = {
+		[MT_FAST_RSP] = MT_LEARNED_RSP,
+		[MT_FAST_RBP] = MT_LEARNED_RBP,
+		[MT_FAST_CFA_AT_RBP] = MT_LEARNED_CFA_AT_RBP,
+		[MT_FAST_END] = MT_LEARNED_END,
+	};
+
+	return MT_LEARNED_ROW(kinds[row.kind], row.rbp, row.cfa);
+}
+
+static uint64_t digest_of(const struct mt_teach *t)
+{
+	uint64_t digest = t->way.stop == MT_STOP_END ? MT_LEARNED_ENDED : MT_LEARNED_TRUNCATED;
+
+	for (uint32_t i = t->way.n; i-- > 0;)
+		digest = mt_learned_digest_frame(digest, t->way.pcs[i], t->point);
+	return mt_learned_digest_key(digest);
+}
+
+/* Whether all that the chain needs is in the area already: its thread did not look again yet. */
+static bool is_there(const struct lesson *lesson, const struct mt_learned *learned,
+		     const struct pupil *pupil)
+{
+	__u64 name;
+
+	return pupil->status == STATUS_TAUGHT && pupil->epoch == lesson->epoch &&
+	       !lesson->rows_lost &&
+	       mt_learned_find(mt_learned_chains(learned), MT_LEARNED_CHAINS, pupil->digest, &name);
+}
+
+/* Puts the way, and the chain's name, into the slot's area. */
+static void teach_slot(struct mt_teach *t, uint32_t slot, uint64_t digest, uint32_t node)
+{
+	struct mt_learned *learned = mt_segments_learned(t->segments, slot);
+	struct mt_learned_entry *entries = entries_of(learned);
+	struct lesson *lesson = &t->lessons[slot];
+
+	for (uint32_t i = 0; i < t->way.n; i++)
+		lesson->rows_lost |= put(lesson, entries, 0, MT_LEARNED_ROWS, t->way.pcs[i],
+					 row_of(t->way.rows[i]));
+	put(lesson, entries, MT_LEARNED_ROWS, MT_LEARNED_CHAINS, digest, node);
+	__atomic_store_n(&learned->taught, 1, __ATOMIC_RELEASE);
+}
+
+/* A chain that two threads of a process had, its others will have: those in the same chunk. */
+static void teach(struct mt_teach *t, uint32_t slot, struct pupil *pupil, uint32_t node)
+{
+	uint32_t epoch = t->lessons[slot].epoch, first = slot - slot % MT_CHUNK_SLOTS;
+	bool shared = pupil->status == STATUS_TAUGHT && pupil->epoch == epoch &&
+		      pupil->slot != slot;
+
+	pupil->digest = digest_of(t);
+	pupil->epoch = epoch;
+	pupil->slot = slot & 0xffffff;
+	pupil->status = STATUS_TAUGHT;
+	for (uint32_t i = first; i < first + MT_CHUNK_SLOTS; i++)
+		if (i == slot || (shared && t->lessons[i].begun && t->lessons[i].epoch == epoch))
+			teach_slot(t, i, pupil->digest, node);
+}
+
+int mt_teach_chain(struct mt_teach *t, uint32_t slot, uint32_t epoch, struct mt_unwinder *unwinder,
+		   const struct mt_space *space, const struct mt_window *window, uint32_t node)
+{
+	struct mt_learned *learned = mt_segments_learned(t->segments, slot);
+	struct lesson *lesson = &t->lessons[slot];
+	struct pupil *pupil = get_pupil(t, node);
+
+	if (!pupil)
+		return -ENOMEM;
+	if (pupil->status == STATUS_NOT)
+		return 0;
+	if (!lesson->begun || lesson->epoch != epoch)
+		begin(t, lesson, learned, epoch);
+	if (is_there(lesson, learned, pupil))
+		return 0;
+	if (node >= MT_NODE_FIRST && mt_unwind_way(unwinder, space, window, &t->way))
+		teach(t, slot, pupil, node);
+	else
+		pupil->status = STATUS_NOT;
+	return 0;
+}
+
+bool mt_teach_is_taught(const struct mt_teach *t, uint32_t node)
+{
+	return node < t->n_pupils && t->pupils[node].status == STATUS_TAUGHT;
+}

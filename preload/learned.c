@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * learned.c - see learned.h
+ *
+ * The outer frames of a stack are mostly those of the look-up before: a trail remembers them,
+ * with the words that led through them and with the digest of the chain from each outwards.  A
+ * walk that comes to one of them, and finds these words unchanged, is done.
+ *
+ * Invariants
+ *   - The walk is the fast loop's of collector/unwind.c, over the same rows: it goes the same
+ *     way, or gives up.
+ *   - Each word is read within the window, and what is made of it is made of what was read: what
+ *     other threads write meanwhile makes it another stack, not a wrong chain.
+ *   - The words of frames 0 to i of a trail, the outermost first, are its first
+ *     frames[i].words: all that the walk read from frame i on, but for rbp's value there.
+ *   - A trail is true for one state of the area and one end of windows.
+ */
+#include "preload/learned.h"
+
+#define TRAIL_WORDS (2 * MT_LEARNED_FRAMES)
+
+/* A frame, and all that was read there. */
+struct step {
+	uint64_t pc, sp;
+	uint64_t rbp;	 /* its value here, if uses_rbp */
+	uint64_t rbp_at; /* where the caller's is saved, if saves_rbp */
+	uint64_t ret_at; /* where the return address is, 0: it was not read */
+	uint64_t cfa_at; /* where the CFA is, 0: in no word */
+	bool uses_rbp, saves_rbp;
+};
+
+struct frame {
+	uint64_t pc, sp;
+	uint64_t rbp;	 /* its value here, if needs_rbp */
+	uint64_t digest; /* of the chain from here outwards */
+	uint32_t words;	 /* of this frame and all outer ones */
+	bool needs_rbp;	 /* this frame reads it, or an outer one what this one had in it */
+};
+
+struct word {
+	uint64_t at, value;
+};
+
+struct mt_trail {
+	uint64_t in_use; /* mt_trail_in_use() */
+	uint64_t end;
+	uint32_t seq;
+	uint32_t n;
+	struct frame frames[MT_LEARNED_FRAMES];
+	struct word words[TRAIL_WORDS];
+	struct step steps[MT_LEARNED_FRAMES]; /* of the walk, the innermost first */
+};
+
+enum outcome { OUTCOME_ON, OUTCOME_ENDED, OUTCOME_TRUNCATED, OUTCOME_UNKNOWN };
+
+struct walk {
+	uint64_t start, bytes, shift;
+	uint64_t pc, sp;
+	uint64_t rbp_at; /* where rbp's value at the frame is saved */
+	int next;	 /* the innermost frame of the trail that the walk may still meet */
+	int matches;	 /* words of the trail that are as they were; -1: not compared yet */
+};
+
+uint64_t mt_trail_bytes(void)
+{
+	return sizeof(struct mt_trail);
+}
+
+void mt_trail_forget(struct mt_trail *trail)
+{
+	trail->n = 0;
+	__atomic_store_n(&trail->in_use, 0, __ATOMIC_RELEASE);
+}
+
+uint64_t mt_trail_in_use(const struct mt_trail *trail)
+{
+	return __atomic_load_n(&trail->in_use, __ATOMIC_RELAXED);
+}
+
+static inline bool read_word(const struct walk *walk, uint64_t at, uint64_t *ret)
+{
+	if (__builtin_expect(at - walk->start >= walk->bytes || at & 7, 0))
+		return false;
+	*ret = *(const volatile uint64_t *)(at + walk->shift);
+	return true;
+}
+
+/* What the lack of a word means. */
+static enum outcome lacks(const struct walk *walk, uint64_t at)
+{
+	return at >= walk->start + walk->bytes && !(at & 7) ? OUTCOME_TRUNCATED : OUTCOME_UNKNOWN;
+}
+
+static inline enum outcome find_cfa(struct walk *walk, uint64_t row, struct step *step,
+				    uint64_t *ret)
+{
+	uint64_t offset = 8 * (int64_t)MT_LEARNED_ROW_OFFSET(row);
+
+	if (__builtin_expect(MT_LEARNED_ROW_KIND(row) == MT_LEARNED_RSP, 1)) {
+		*ret = walk->sp + offset;
+		return OUTCOME_ON;
+	}
+	if (!read_word(walk, walk->rbp_at, &step->rbp))
+		return lacks(walk, walk->rbp_at);
+	step->uses_rbp = true;
+	*ret = step->rbp + offset;
+	if (MT_LEARNED_ROW_KIND(row) == MT_LEARNED_CFA_AT_RBP) {
+		step->cfa_at = *ret;
+		if (!read_word(walk, step->cfa_at, ret))
+			return lacks(walk, step->cfa_at);
+		step->saves_rbp = true;
+		step->rbp_at = step->rbp;
+	}
+	return *ret > walk->sp ? OUTCOME_ON : OUTCOME_UNKNOWN;
+}
+
+/* One frame up. */
+static inline enum outcome climb(struct walk *walk, uint64_t row, struct step *step)
+{
+	enum outcome outcome;
+	uint64_t cfa;
+
+	step->pc = walk->pc;
+	step->sp = walk->sp;
+	step->ret_at = step->cfa_at = 0;
+	step->uses_rbp = step->saves_rbp = false;
+	if (MT_LEARNED_ROW_KIND(row) == MT_LEARNED_END)
+		return OUTCOME_ENDED;
+	outcome = find_cfa(walk, row, step, &cfa);
+	if (__builtin_expect(outcome != OUTCOME_ON, 0))
+		return outcome;
+	if (MT_LEARNED_ROW_RBP(row)) {
+		step->saves_rbp = true;
+		step->rbp_at = cfa + 8 * (int64_t)MT_LEARNED_ROW_RBP(row);
+	}
+	if (!read_word(walk, cfa - 8, &walk->pc))
+		return lacks(walk, cfa - 8);
+	step->ret_at = cfa - 8;
+	walk->sp = cfa;
+	if (step->saves_rbp)
+		walk->rbp_at = step->rbp_at;
+	return walk->pc ? OUTCOME_ON : OUTCOME_ENDED;
+}
+
+/* How many words of the trail, from the outermost on, are as they were. */
+static int count_matches(const struct walk *walk, const struct mt_trail *trail)
+{
+	int n = trail->frames[trail->n - 1].words, i;
+	uint64_t value;
+
+	for (i = 0; i < n; i++)
+		if (!read_word(walk, trail->words[i].at, &value) || value != trail->words[i].value)
+			break;
+	return i;
+}
+
+/* Does the trail go on as the walk will from here? */
+static inline bool joins(struct walk *walk, const struct mt_trail *trail)
+{
+	const struct frame *frame;
+	uint64_t rbp;
+
+	while (walk->next >= 0 && trail->frames[walk->next].sp < walk->sp)
+		walk->next--;
+	if (walk->next < 0)
+		return false;
+	frame = &trail->frames[walk->next];
+	if (frame->sp != walk->sp || frame->pc != walk->pc ||
+	    (frame->needs_rbp && (!read_word(walk, walk->rbp_at, &rbp) || rbp != frame->rbp)))
+		return false;
+	if (walk->matches < 0)
+		walk->matches = count_matches(walk, trail);
+	return (int)frame->words <= walk->matches;
+}
+
+static void put_word(struct mt_trail *trail, uint32_t *n, uint64_t at, uint64_t value)
+{
+	trail->words[(*n)++] = (struct word){ at, value };
+}
+
+/* Makes the step the trail's innermost frame.  The words that it read had what the walk went on
+ * with: ret, cfa and the outer frame's rbp. */
+static inline void push(struct mt_trail *trail, const struct step *step, uint64_t ret, uint64_t cfa,
+			uint64_t digest)
+{
+	static const struct frame none;
+	const struct frame *outer = trail->n ? &trail->frames[trail->n - 1] : &none;
+	struct frame *frame = &trail->frames[trail->n++];
+	uint32_t words = outer->words;
+
+	if (step->ret_at)
+		put_word(trail, &words, step->ret_at, ret);
+	if (step->cfa_at)
+		put_word(trail, &words, step->cfa_at, cfa);
+	if (step->saves_rbp && outer->needs_rbp)
+		put_word(trail, &words, step->rbp_at, outer->rbp);
+	frame->pc = step->pc;
+	frame->sp = step->sp;
+	frame->digest = digest;
+	frame->words = words;
+	frame->needs_rbp = step->uses_rbp || (!step->saves_rbp && outer->needs_rbp);
+	frame->rbp = step->uses_rbp ? step->rbp : outer->rbp;
+}
+
+/* Did both frames read rbp where it is saved, and not the same? */
+static inline bool is_torn(const struct mt_trail *trail, const struct step *step)
+{
+	const struct frame *outer = &trail->frames[trail->n - 1];
+
+	return step->uses_rbp && !step->saves_rbp && trail->n && outer->needs_rbp &&
+	       outer->rbp != step->rbp;
+}
+
+/* Puts the n steps of the walk behind what was joined of the trail, or nothing; digest: of the
+ * chain outside of them.  Returns that of the whole chain. */
+static uint64_t extend(struct mt_trail *trail, const struct walk *walk, uint32_t n, uint64_t digest,
+		       uint64_t point)
+{
+	uint64_t pc = walk->pc, sp = walk->sp;
+	bool whole = trail->n + n <= MT_LEARNED_FRAMES &&
+		     (trail->n ? trail->frames[trail->n - 1].words : 0) + 3 * n <= TRAIL_WORDS;
+
+	while (n-- > 0) {
+		const struct step *step = &trail->steps[n];
+
+		digest = mt_learned_digest_frame(digest, step->pc, point);
+		whole = whole && !is_torn(trail, step);
+		if (whole)
+			push(trail, step, pc, sp, digest);
+		pc = step->pc;
+		sp = step->sp;
+	}
+	if (!whole)
+		trail->n = 0;
+	return digest;
+}
+
+/* The digest of the chain as a key, or 0. */
+static uint64_t walk_up(const struct mt_learned *learned, struct mt_trail *trail, struct walk *walk)
+{
+	enum outcome outcome = walk->pc ? OUTCOME_ON : OUTCOME_UNKNOWN;
+	uint64_t digest;
+	uint32_t n = 0;
+	__u64 row;
+
+	for (; outcome == OUTCOME_ON; n++) {
+		if (n == MT_LEARNED_FRAMES)
+			return 0;
+		if (joins(walk, trail))
+			break;
+		if (!mt_learned_find(mt_learned_rows(learned), MT_LEARNED_ROWS, walk->pc, &row))
+			return 0;
+		outcome = climb(walk, row, &trail->steps[n]);
+	}
+	switch (outcome) {
+	case OUTCOME_ON:
+		digest = trail->frames[walk->next].digest;
+		break;
+	case OUTCOME_ENDED:
+		digest = MT_LEARNED_ENDED;
+		break;
+	case OUTCOME_TRUNCATED:
+		digest = MT_LEARNED_TRUNCATED;
+		break;
+	default:
+		return 0;
+	}
+	trail->n = outcome == OUTCOME_ON ? (uint32_t)walk->next + 1 : 0;
+	return mt_learned_digest_key(extend(trail, walk, n, digest, learned->point));
+}
+
+/* seq: even, and the area's epoch is the window's. */
+static bool look_up(const struct mt_learned *learned, struct mt_trail *trail,
+		    const struct mt_learned_window *window, uint32_t seq, uint32_t *ret_name)
+{
+	struct walk walk = {
+		.start = window->start,
+		.bytes = window->end - window->start,
+		.shift = window->shift,
+		.sp = window->start + 8 * MT_SAVED_WORDS,
+		.rbp_at = window->start + 8 * MT_SAVED_RBP,
+		.matches = -1,
+	};
+	uint64_t key;
+	__u64 name;
+
+	if (trail->seq != seq || trail->end != window->end) {
+		trail->seq = seq;
+		trail->end = window->end;
+		trail->n = 0;
+	}
+	walk.next = (int)trail->n - 1;
+	if (!read_word(&walk, window->start + 8 * MT_SAVED_RIP, &walk.pc))
+		return false;
+	key = walk_up(learned, trail, &walk);
+	if (!key || !mt_learned_find(mt_learned_chains(learned), MT_LEARNED_CHAINS, key, &name))
+		return false;
+	*ret_name = (uint32_t)name;
+	return true;
+}
+
+bool mt_learned_chain(const struct mt_learned *learned, struct mt_trail *trail,
+		      const struct mt_learned_window *window, uint32_t *ret_name)
+{
+	uint64_t unused = 0;
+	uint32_t seq;
+	bool found;
+
+	if (!__atomic_load_n(&learned->taught, __ATOMIC_RELAXED))
+		return false;
+	seq = __atomic_load_n(&learned->seq, __ATOMIC_ACQUIRE);
+	if (seq & 1 || __atomic_load_n(&learned->epoch, __ATOMIC_ACQUIRE) != window->epoch)
+		return false;
+	if (!__atomic_compare_exchange_n(&trail->in_use, &unused, window->start, false,
+					 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+		return false;
+	found = look_up(learned, trail, window, seq, ret_name);
+	__atomic_store_n(&trail->in_use, 0, __ATOMIC_RELEASE);
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	return found && __atomic_load_n(&learned->seq, __ATOMIC_RELAXED) == seq;
+}
