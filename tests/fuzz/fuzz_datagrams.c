@@ -103,7 +103,7 @@ static void check(const struct mt_welcome *welcome, int n_fds)
 		fuzz_must(n_fds == 0);
 		return;
 	}
-	fuzz_must(n_fds == MT_FDS - !welcome->references_stride);
+	fuzz_must(n_fds == mt_welcome_fds(welcome));
 	fuzz_must(welcome->first_slot % MT_CHUNK_SLOTS == 0 && welcome->first_slot < MT_SLOTS);
 	fuzz_must(welcome->capture == MT_CAPTURE_INLINE);
 }

@@ -28,7 +28,7 @@ COMMANDS = (
 def check(command, capture, budget, least, most, means):
     artifact = f"{command[0]}.{capture}.{budget}.mtk"
     result = tracked.track([f"{tracked.BUILD}/fixtures/{command[0]}", *command[1:]], capture,
-                           artifact, [f"--stack-size={budget}", "-v"],
+                           artifact, [f"--stack-size={budget}", "--no-learned-stacks", "-v"],
                            preexec_fn=tracked.keep_places)
     if result.status:
         yield f"exit status {result.status}, says {result.err!r}"

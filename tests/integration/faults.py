@@ -20,6 +20,7 @@ KINDS = ("drop", "duplicate", "swap", "corrupt", "corrupt-head")
 HARMLESS = ("duplicate",)
 STATUS_LOST = 121
 RAW = "--no-stack-compression"
+NEW = "--no-learned-stacks"  # each stack has its record
 
 # Cells of a ring: what a thread can have in flight when it is told to send a key frame, and
 # then again what it sent before it was told that this one is stale.
@@ -33,7 +34,7 @@ def chain_of(entry):
                  for frame in entry["chain"]), entry["stop"]
 
 
-def track(words, capture, options=()):
+def track(words, capture, options=(NEW,)):
     command = [f"{tracked.BUILD}/fixtures/{words[0]}", *words[1:]]
     artifact = "faults.mtk"
     result = tracked.track(command, capture, artifact, ["-v", *options])
@@ -94,7 +95,7 @@ def same_events(outcome, whole, functions):
         yield "events are missing"
 
 
-def judge(words, functions, capture, spec, whole, options=(), most=None):
+def judge(words, functions, capture, spec, whole, options=(NEW,), most=None):
     outcome = track(words, capture, [f"--inject-faults={spec}", *options])
     yield from said(outcome, whole)
     yield from same_events(outcome, whole, functions)
@@ -122,7 +123,10 @@ def check(results, capture, words, functions):
         for spec in (f"{kind}:1", f"{kind}:{late}", f"{kind}/7"):
             most = None if "/" in spec else IN_FLIGHT
             results.attempt(f"{title}, {capture}: {spec}", judge, words, functions, capture,
-                            spec, whole, (), most)
+                            spec, whole, (NEW,), most)
+        # Of those that a thread has learned there is no record.
+        results.attempt(f"{title}, {capture}, learned: {kind}/3", judge, words, functions,
+                        capture, f"{kind}/3", whole, ())
     whole = track(words, capture, [RAW])
     for kind in KINDS:
         # Raw records do not depend on one another.
@@ -136,7 +140,7 @@ def check_recovery(results, capture):
         whole = track(words, capture)
         for spec in ("drop:1", "corrupt:1", "corrupt-head:1", "drop:1,corrupt:2"):
             results.attempt(f"{' '.join(words)}, {capture}: recovers from {spec}", judge, words,
-                            None, capture, spec, whole, (), IN_FLIGHT)
+                            None, capture, spec, whole, (NEW,), IN_FLIGHT)
 
 
 def texts(results):

@@ -11,6 +11,7 @@ test_scripts +=			\
 	%D%/fixtures.test	\
 	%D%/keep.test		\
 	%D%/killed.test		\
+	%D%/learned.test	\
 	%D%/programs.test	\
 	%D%/refusals.test	\
 	%D%/transparency.test
@@ -27,6 +28,7 @@ EXTRA_DIST +=				\
 	%D%/fixtures.tab		\
 	%D%/keep.py			\
 	%D%/killed.py			\
+	%D%/learned.py			\
 	%D%/ledger.py			\
 	%D%/programs.py			\
 	%D%/refusals.py			\

@@ -15,7 +15,9 @@
 
 #include "base/cleanup.h"
 #include "collector/images.h"
+#include "collector/teach.h"
 #include "collector/unwind.h"
+#include "preload/learned.h"
 #include "wire/control.h"
 #include "wire/reference.h"
 
@@ -31,6 +33,10 @@ static struct mt_unwinder *unwinder;
 static struct mt_unwind_full full;
 static struct mt_call_tree tree;
 static uint64_t words[WORDS];
+static struct mt_segments *segments;
+static struct mt_teach *teach;
+static struct mt_trail *trail;
+static uint32_t epoch;
 
 /* libgcc's chain. */
 static struct {
@@ -102,6 +108,21 @@ static int add_object(struct dl_phdr_info *info, size_t size, void *ctx)
 	return mt_space_add(&space, &range) < 0;
 }
 
+static bool begin_lessons(void)
+{
+	struct mt_segments_config config = {
+		.budget_bytes = MT_BUDGET_MIN_BYTES,
+		.ring_bytes = MT_PAGE_BYTES,
+		.learned = true,
+		.control_fd = -1,
+		.bpf_references_fd = -1,
+	};
+
+	trail = calloc(1, mt_trail_bytes());
+	return trail && mt_segments_open(&config, &segments) == 0 && segments->learned &&
+	       mt_teach_new(segments, &teach) == 0;
+}
+
 void live_reset(uint32_t budget_bytes)
 {
 	uint32_t modules = 0;
@@ -109,8 +130,9 @@ void live_reset(uint32_t budget_bytes)
 	budget = budget_bytes;
 	bound_override = NULL;
 	if (!images && (mt_images_new(&images) < 0 || mt_unwinder_new(&unwinder) < 0 ||
-			mt_call_tree_init(&tree, UINT32_MAX) < 0))
+			mt_call_tree_init(&tree, UINT32_MAX) < 0 || !begin_lessons()))
 		fail("no memory");
+	epoch++; /* what is mapped may be something else */
 	if (space.stamp)
 		mt_space_clear(&space);
 	else
@@ -240,6 +262,28 @@ static void judge(const struct mt_trace *trace)
 		live.wrong++;
 }
 
+/* Does the thread find the chain by itself once it was taught, and before that no other? */
+static bool learns(const struct mt_window *window, uint32_t node)
+{
+	const struct mt_learned_window same = {
+		.start = window->start,
+		.end = window->end,
+		.epoch = epoch,
+	};
+	uint32_t name = node;
+
+	mt_learned_chain(mt_segments_learned(segments, 0), trail, &same, &name);
+	if (name != node)
+		return false;
+	if (mt_teach_chain(teach, 0, epoch, unwinder, &space, window, node) < 0)
+		fail("no memory");
+	if (!mt_teach_is_taught(teach, node))
+		return !mt_learned_chain(mt_segments_learned(segments, 0), trail, &same, &name);
+	live.learned++;
+	return mt_learned_chain(mt_segments_learned(segments, 0), trail, &same, &name) &&
+	       name == node;
+}
+
 void live_captured(const uint64_t *saved)
 {
 	static struct mt_trace slow;
@@ -265,6 +309,6 @@ void live_captured(const uint64_t *saved)
 	judge(trace);
 	if (trace->stop != slow.stop || trace->len != slow.len ||
 	    !same_frames(trace->frames, slow.frames, slow.len) || !same_chain(node, trace) ||
-	    again != node)
+	    again != node || !learns(&window, node))
 		live.wrong++;
 }

@@ -5,7 +5,8 @@
  *
  * live_capture() stands for malloc: its entry stub pushes the callee-saved registers below
  * its return address, exactly as preload's does; the window that begins there is unwound,
- * by the fast loop and by the full evaluator, and the chain is compared with libgcc's.
+ * by the fast loop and by the full evaluator, and the chain is compared with libgcc's.  What can
+ * be taught of it (collector/teach.h) is then found by itself (preload/learned.h).
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -25,6 +26,7 @@ struct live_result {
 	unsigned int no_cfi;	/* NO_CFI, likewise */
 	unsigned int longer;	/* END, and libgcc's is the beginning of the chain */
 	unsigned int wrong;	/* all else */
+	unsigned int learned;	/* of them all, those found as a thread does that was taught */
 	/* Of the last one. */
 	unsigned int stop; /* enum mt_stop */
 	size_t len;

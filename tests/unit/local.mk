@@ -111,6 +111,12 @@ unit_tests += %D%/test_block_table %D%/test_demangle %D%/test_json_writer %D%/te
 %C%_test_replay_CFLAGS       = $(unit_cflags)
 %C%_test_replay_LDADD        = report/libreport.a $(CHECK_LIBS)
 
+## What of the shim can be had by itself.
+unit_tests += %D%/test_learned
+%C%_test_learned_SOURCES = %D%/test_learned.c preload/learned.c preload/learned.h
+%C%_test_learned_CFLAGS  = $(unit_cflags) -fno-strict-aliasing
+%C%_test_learned_LDADD   = $(CHECK_LIBS)
+
 ## The unwinder.
 unwind_test_libs = collector/libunwinder.a $(unwinder_libs) $(CHECK_LIBS)
 cfi_bytes = tests/cfi_bytes.c tests/cfi_bytes.h
@@ -145,12 +151,12 @@ unit_tests += %D%/test_call_site %D%/test_call_tree %D%/test_cfi %D%/test_expres
 
 ## Its own stacks are what is unwound: compiled as programs are, and with its functions where
 ## the libraries that it loads find them.
-%C%_test_unwind_live_SOURCES = %D%/live_cxx.cc %D%/live_stack.c %D%/live_stack.h	\
+%C%_test_unwind_live_SOURCES = preload/learned.c preload/learned.h %D%/live_cxx.cc %D%/live_stack.c %D%/live_stack.h	\
 	%D%/test_unwind_live.c
 %C%_test_unwind_live_CFLAGS   = $(unit_cflags) -O2 -fomit-frame-pointer
 %C%_test_unwind_live_CXXFLAGS = $(MT_WARN_CXXFLAGS) $(MT_SAN_CFLAGS) -O2 -fomit-frame-pointer
 %C%_test_unwind_live_LDFLAGS  = $(AM_LDFLAGS) -Wl,--export-dynamic
-%C%_test_unwind_live_LDADD    = $(unwind_test_libs)
+%C%_test_unwind_live_LDADD    = $(collector_test_libs)
 
 live_libraries = %D%/live_debug_frame.so %D%/live_debug_frame_z.so %D%/live_lazy.so
 live_cflags = -O2 -fomit-frame-pointer -fPIC -shared

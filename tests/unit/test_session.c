@@ -122,7 +122,7 @@ START_TEST(let_in)
 
 	ck_assert(ask(dial(), &first, sizeof(first), &welcome, &n));
 	ck_assert_int_eq(welcome.error, 0);
-	ck_assert_int_eq(n, MT_FDS);
+	ck_assert_int_eq(n, mt_welcome_fds(&welcome));
 	ck_assert_uint_eq(welcome.process_id, 1);
 	ck_assert_uint_eq(welcome.capture, MT_CAPTURE_INLINE);
 	ck_assert_int_eq(n_arrived, 1);
