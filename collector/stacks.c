@@ -625,9 +625,9 @@ static int resolve_known(struct mt_stacks *s, uint32_t index, struct slot *slot,
 }
 
 /* The chain that an event names by itself. */
-static uint32_t learned_node(struct mt_stacks *s, uint32_t name)
+static uint32_t learned_node(struct mt_stacks *s, uint32_t index, uint32_t name)
 {
-	if (!s->teach || !mt_teach_is_taught(s->teach, name))
+	if (!s->teach || !mt_teach_used(s->teach, index, name))
 		return MT_STOP_LOST;
 	s->counts.learned++;
 	return name;
@@ -672,7 +672,7 @@ int mt_stacks_resolve(struct mt_stacks *s, uint32_t index, struct mt_space *spac
 		if (name >= MT_STACK_ALONE)
 			r = resolve_raw(s, index, slot, space, name - MT_STACK_ALONE, &node);
 		else if (name == MT_STACK_LEARNED)
-			node = learned_node(s, seq);
+			node = learned_node(s, index, seq);
 		else if (name < MT_DICTIONARY)
 			r = resolve_known(s, index, slot, space, name, seq, &node);
 	}

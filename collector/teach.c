@@ -19,6 +19,9 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 
+/* Chains that are taught before it is asked whether that pays. */
+#define TRIALS 256
+
 #define ENTRIES (MT_LEARNED_ROWS + MT_LEARNED_CHAINS)
 #define PAGE_ENTRIES (MT_PAGE_BYTES / sizeof(struct mt_learned_entry))
 #define PAGES (ENTRIES / PAGE_ENTRIES)
@@ -27,6 +30,7 @@ _Static_assert(PAGES == 96, "a slot's pages are bits of a word");
 
 enum status {
 	STATUS_NEW,
+	STATUS_SEEN,
 	STATUS_NOT, /* can not be taught */
 	STATUS_TAUGHT,
 };
@@ -44,6 +48,8 @@ _Static_assert(MT_SLOTS <= 1 << 24, "a slot does not fit");
 struct lesson {
 	bool begun;
 	uint32_t epoch;
+	uint64_t taught; /* chains */
+	uint64_t used;	 /* events that named one */
 	bool rows_lost;
 	uint32_t turn;	   /* whose place is taken next */
 	uint64_t pages[2]; /* of entries that something was put in */
@@ -195,6 +201,13 @@ static bool is_there(const struct lesson *lesson, const struct mt_learned *learn
 	       mt_learned_find(mt_learned_chains(learned), MT_LEARNED_CHAINS, pupil->digest, &name);
 }
 
+/* Whether a chain is taught when it comes for the first time: where chains come again, it saves
+ * a record; where they do not, teaching is all that comes of it. */
+static bool is_diligent(const struct lesson *lesson)
+{
+	return lesson->taught < TRIALS || lesson->used > lesson->taught;
+}
+
 /* Puts the way, and the chain's name, into the slot's area. */
 static void teach_slot(struct mt_teach *t, uint32_t slot, uint64_t digest, uint32_t node)
 {
@@ -206,6 +219,7 @@ static void teach_slot(struct mt_teach *t, uint32_t slot, uint64_t digest, uint3
 		lesson->rows_lost |= put(lesson, entries, 0, MT_LEARNED_ROWS, t->way.pcs[i],
 					 row_of(t->way.rows[i]));
 	put(lesson, entries, MT_LEARNED_ROWS, MT_LEARNED_CHAINS, digest, node);
+	lesson->taught++;
 	__atomic_store_n(&learned->taught, 1, __ATOMIC_RELEASE);
 }
 
@@ -240,14 +254,19 @@ int mt_teach_chain(struct mt_teach *t, uint32_t slot, uint32_t epoch, struct mt_
 		begin(t, lesson, learned, epoch);
 	if (is_there(lesson, learned, pupil))
 		return 0;
-	if (node >= MT_NODE_FIRST && mt_unwind_way(unwinder, space, window, &t->way))
+	if (pupil->status == STATUS_NEW && !is_diligent(lesson))
+		pupil->status = STATUS_SEEN;
+	else if (node >= MT_NODE_FIRST && mt_unwind_way(unwinder, space, window, &t->way))
 		teach(t, slot, pupil, node);
 	else
 		pupil->status = STATUS_NOT;
 	return 0;
 }
 
-bool mt_teach_is_taught(const struct mt_teach *t, uint32_t node)
+bool mt_teach_used(struct mt_teach *t, uint32_t slot, uint32_t node)
 {
-	return node < t->n_pupils && t->pupils[node].status == STATUS_TAUGHT;
+	if (node >= t->n_pupils || t->pupils[node].status != STATUS_TAUGHT)
+		return false;
+	t->lessons[slot].used++;
+	return true;
 }

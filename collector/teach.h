@@ -16,7 +16,7 @@
  *              are borrowed and have areas.
  *   Errors:    -ENOMEM.  What there is no room for takes another's place.
  *   Threads:   one.
- *   Bounds:    16 bytes for each node of the tree, 24 for each slot; the areas as they are
+ *   Bounds:    16 bytes for each node of the tree, 56 for each slot; the areas as they are
  *              used.
  */
 #include <stdbool.h>
@@ -37,8 +37,8 @@ int mt_teach_chain(struct mt_teach *teach, uint32_t slot, uint32_t epoch,
 		   struct mt_unwinder *unwinder, const struct mt_space *space,
 		   const struct mt_window *window, uint32_t node);
 
-/* Whether the node was ever taught: an event may name it. */
-bool mt_teach_is_taught(const struct mt_teach *teach, uint32_t node);
+/* An event of the slot names the node; whether it was ever taught. */
+bool mt_teach_used(struct mt_teach *teach, uint32_t slot, uint32_t node);
 
 static inline void mt_teach_freep(struct mt_teach **teach)
 {

@@ -151,7 +151,8 @@ unit_tests += %D%/test_call_site %D%/test_call_tree %D%/test_cfi %D%/test_expres
 
 ## Its own stacks are what is unwound: compiled as programs are, and with its functions where
 ## the libraries that it loads find them.
-%C%_test_unwind_live_SOURCES = preload/learned.c preload/learned.h %D%/live_cxx.cc %D%/live_stack.c %D%/live_stack.h	\
+%C%_test_unwind_live_SOURCES = preload/learned.c preload/learned.h	\
+	%D%/live_cxx.cc %D%/live_stack.c %D%/live_stack.h		\
 	%D%/test_unwind_live.c
 %C%_test_unwind_live_CFLAGS   = $(unit_cflags) -O2 -fomit-frame-pointer
 %C%_test_unwind_live_CXXFLAGS = $(MT_WARN_CXXFLAGS) $(MT_SAN_CFLAGS) -O2 -fomit-frame-pointer
