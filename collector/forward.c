@@ -5,6 +5,8 @@
  * Invariants
  *   - The kernel's own SIGXFSZ is not forwarded, as no signal of the kernel is: a limit that
  *     is meant for the command gives our writes an error.
+ *   - The terminal's SIGTSTP stops us by way of the command, if it stops for it: what is on the
+ *     terminal can be erased before (collector/status_line.h).
  *   - All signals in forwarded[] and SIGCHLD are blocked and have their default
  *     disposition here, whatever was inherited: one that is ignored would not be queued.
  */
@@ -20,7 +22,7 @@
 
 static const int forwarded[] = { SIGHUP,  SIGINT,    SIGQUIT, SIGTERM,	SIGUSR1, SIGUSR2,
 				 SIGALRM, SIGPIPE,   SIGCONT, SIGWINCH, SIGURG,	 SIGIO,
-				 SIGPROF, SIGVTALRM, SIGPWR,  SIGXFSZ };
+				 SIGPROF, SIGVTALRM, SIGPWR,  SIGXFSZ,	SIGTSTP };
 
 #define N_FORWARDED (sizeof(forwarded) / sizeof(forwarded[0]))
 

@@ -83,6 +83,8 @@ unwinder_libs = $(LIBELF_LIBS) $(ZSTD_LIBS)
 	%D%/proc_state.h	\
 	%D%/processes.c		\
 	%D%/processes.h		\
+	%D%/progress.c		\
+	%D%/progress.h		\
 	%D%/segments.c		\
 	%D%/segments.h		\
 	%D%/session.c		\
@@ -90,6 +92,8 @@ unwinder_libs = $(LIBELF_LIBS) $(ZSTD_LIBS)
 	%D%/size.h		\
 	%D%/stacks.c		\
 	%D%/stacks.h		\
+	%D%/status_line.c	\
+	%D%/status_line.h	\
 	%D%/teach.c		\
 	%D%/teach.h		\
 	%D%/watch.c		\

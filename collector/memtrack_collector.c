@@ -38,6 +38,7 @@
 #include "collector/pipeline.h"
 #include "collector/place.h"
 #include "collector/probes.h"
+#include "collector/progress.h"
 #include "collector/segments.h"
 #include "collector/session.h"
 #include "collector/size.h"
@@ -80,6 +81,7 @@ struct collector {
 	struct mt_encode *encode;
 	struct mt_pipeline *pipeline;
 	struct mt_faults *faults; /* NULL: none on purpose */
+	struct mt_progress_pace progress;
 	char why_inline[256];
 	int command_status; /* -1: not known */
 	bool leave;	    /* remove the directory when nobody uses it any more */
@@ -445,6 +447,8 @@ static bool hear(struct collector *c)
 			return true;
 		if (message.kind == MT_MESSAGE_TARGET)
 			on_target(c, message.number);
+		if (message.kind == MT_MESSAGE_ASK)
+			c->progress.asked = true;
 		if (message.kind == MT_MESSAGE_END) {
 			c->command_status = (int)message.number;
 			return true;
@@ -462,6 +466,24 @@ static uint64_t interval_ns(const struct collector *c)
 	return quarter_ns < DRAIN_INTERVAL_NS ? quarter_ns : DRAIN_INTERVAL_NS;
 }
 
+/* Whether a ring is full, or nearly: its threads wait for a pass. */
+static bool is_latched(const struct collector *c)
+{
+	return __atomic_load_n(&c->segments->control->latch, __ATOMIC_ACQUIRE) != 0;
+}
+
+/* For memtrack-run's line on the terminal, if it has one. */
+static void tell_progress(struct collector *c)
+{
+	struct mt_pipeline_counts counts;
+	uint64_t now_ns = mt_clock_ns();
+
+	if (!mt_progress_due(&c->progress, now_ns))
+		return;
+	mt_pipeline_counts(c->pipeline, &counts);
+	mt_progress_tell(&c->progress, c->options.channel, now_ns, counts.events, counts.chains);
+}
+
 static void record(struct collector *c)
 {
 	bool over = false;
@@ -475,9 +497,11 @@ static void record(struct collector *c)
 			mt_pipeline_skip(c->pipeline);
 			continue;
 		}
+		c->progress.paused |= is_latched(c);
 		r = mt_pipeline_pass(c->pipeline);
 		if (r < 0)
 			fail(c, (int)r, "record the run");
+		tell_progress(c);
 		fail(c, mt_encode_error(c->encode), "write the artifact");
 	}
 }

@@ -7,7 +7,7 @@
  * the artifact and the command itself did not fail.
  *
  * Nothing is printed where all went well, unless -v: the command's output may be read by
- * a program.
+ * a program.  A terminal shows how far the run is meanwhile, and nothing of that is left.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -25,10 +25,13 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "collector/channel.h"
+#include "collector/clock.h"
 #include "collector/forward.h"
 #include "collector/launch.h"
 #include "collector/place.h"
+#include "collector/progress.h"
 #include "collector/size.h"
+#include "collector/status_line.h"
 #include "wire/control.h"
 
 enum {
@@ -53,6 +56,9 @@ enum {
 /* Lines that are kept until the command's end, so that they do not mix with its output. */
 #define LINES_MAX 64
 
+/* A command that is done by then shows no progress. */
+#define QUIET_NS (2000 * 1000 * 1000ULL)
+
 struct options {
 	const char *output;
 	const char *stack_size;
@@ -63,6 +69,7 @@ struct options {
 	bool keep_stacks;
 	bool no_learned_stacks;
 	bool verbose;
+	bool quiet;
 	char **command;
 };
 
@@ -72,6 +79,7 @@ struct run {
 	struct mt_place place;
 	struct mt_launch launch;
 	struct mt_user user;
+	struct mt_status_line line;
 	pid_t collector;
 	int channel;
 	int output;
@@ -119,6 +127,7 @@ static const char usage_text[] =
 	"      --no-learned-stacks  do not teach threads the call chains that they had before\n"
 	"      --keep-stacks        keep the copied stacks, for memtrack-report --verify-stacks\n"
 	"  -v, --verbose            print a summary on stderr at the end\n"
+	"  -q, --quiet              show no progress, where stderr is a terminal\n"
 	"  -h, --help               print this\n"
 	"  -V, --version            print the version\n"
 	"\n"
@@ -165,7 +174,7 @@ static int complain_option(char **argv, int found)
 	if (found == ':')
 		say("option '%s' needs a value; try memtrack-run --help", argv[optind - 1]);
 	else if (optopt >= OPTION_KEEP_STACKS ||
-		 (optopt && strchr("hvV", optopt))) /* as letters these are known */
+		 (optopt && strchr("hqvV", optopt))) /* as letters these are known */
 		say("option '%s' takes no value; try memtrack-run --help", argv[optind - 1]);
 	else if (optopt) /* in a cluster of letters optind still is at the one before */
 		say("unknown option '-%c'; try memtrack-run --help", optopt);
@@ -203,6 +212,7 @@ static int parse_options(int argc, char **argv, struct options *o)
 		{ "keep-stacks", no_argument, NULL, OPTION_KEEP_STACKS },
 		{ "no-learned-stacks", no_argument, NULL, OPTION_NO_LEARNED_STACKS },
 		{ "verbose", no_argument, NULL, 'v' },
+		{ "quiet", no_argument, NULL, 'q' },
 		{ "help", no_argument, NULL, 'h' },
 		{ "version", no_argument, NULL, 'V' },
 		{ NULL, 0, NULL, 0 },
@@ -217,7 +227,7 @@ static int parse_options(int argc, char **argv, struct options *o)
 		.no_learned_stacks = switched_off("MEMTRACK_LEARNED_STACKS"),
 	};
 	opterr = 0;
-	while ((opt = getopt_long(argc, argv, "+:o:vhV", longs, NULL)) != -1) {
+	while ((opt = getopt_long(argc, argv, "+:o:vqhV", longs, NULL)) != -1) {
 		switch (opt) {
 		case 'o':
 			o->output = optarg;
@@ -245,6 +255,9 @@ static int parse_options(int argc, char **argv, struct options *o)
 			break;
 		case 'v':
 			o->verbose = true;
+			break;
+		case 'q':
+			o->quiet = true;
 			break;
 		case 'h':
 			return print_out(usage_text);
@@ -465,6 +478,27 @@ static int start_command(struct run *run)
 	return 0;
 }
 
+/* Asks for what there will be to show next. */
+static void ask_for_progress(struct run *run)
+{
+	/* A collector that is not there any more is found out elsewhere. */
+	if (mt_status_line_is_on(&run->line))
+		(void)mt_channel_offer(run->channel, MT_MESSAGE_ASK, 0, "");
+}
+
+static void show_progress(struct run *run, const struct mt_message *message)
+{
+	char text[MT_PROGRESS_ROOM];
+	struct mt_progress progress;
+	struct stat st;
+
+	if (mt_progress_parse(message, &progress) == 0 && fstat(run->output, &st) == 0) {
+		mt_progress_format(&progress, (uint64_t)st.st_size, text, sizeof(text));
+		mt_status_line_show(&run->line, text);
+	}
+	ask_for_progress(run);
+}
+
 /* Reads what the collector has to say; at its end the channel is closed. */
 static void hear_collector(struct run *run, int flags)
 {
@@ -475,6 +509,8 @@ static void hear_collector(struct run *run, int flags)
 		if (message.kind == MT_MESSAGE_NOTE ||
 		    (message.kind == MT_MESSAGE_SUMMARY && run->options.verbose))
 			keep_line(run, message.text);
+		if (message.kind == MT_MESSAGE_PROGRESS)
+			show_progress(run, &message);
 		if (message.kind == MT_MESSAGE_DONE) {
 			run->done = true;
 			run->done_bits = message.number;
@@ -482,6 +518,7 @@ static void hear_collector(struct run *run, int flags)
 		}
 	}
 	if (r != -EAGAIN) {
+		mt_status_line_end(&run->line);
 		close(run->channel);
 		run->channel = -1;
 	}
@@ -491,6 +528,9 @@ static int wait_for_command(struct run *run)
 {
 	int status;
 
+	if (!run->options.quiet)
+		mt_status_line_begin(&run->line, STDERR_FILENO, mt_clock_ns() + QUIET_NS);
+	ask_for_progress(run);
 	for (;;) {
 		struct pollfd fds[] = { { .fd = run->forward.fd, .events = POLLIN },
 					{ .fd = run->channel, .events = POLLIN } };
@@ -499,8 +539,13 @@ static int wait_for_command(struct run *run)
 			continue;
 		if (fds[1].revents)
 			hear_collector(run, MSG_DONTWAIT);
-		if (fds[0].revents && mt_forward_handle(&run->forward, run->launch.tgid, &status))
+		/* Before we are stopped, or the command's end is told of. */
+		if (fds[0].revents)
+			mt_status_line_erase(&run->line);
+		if (fds[0].revents && mt_forward_handle(&run->forward, run->launch.tgid, &status)) {
+			mt_status_line_end(&run->line);
 			return status;
+		}
 	}
 }
 

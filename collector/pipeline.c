@@ -591,6 +591,7 @@ void mt_pipeline_counts(const struct mt_pipeline *p, struct mt_pipeline_counts *
 		.missing_modules = mt_modules_missing(p->modules),
 		.not_tracked = p->not_tracked,
 		.kept_stacks = p->keep ? mt_keep_count(p->keep) : 0,
+		.chains = mt_call_tree_end(&p->tree) - MT_NODE_FIRST,
 		.live_processes = mt_processes_live(p->processes),
 	};
 	mt_stacks_counts(p->stacks, &ret->stacks);

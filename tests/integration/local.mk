@@ -13,6 +13,7 @@ test_scripts +=			\
 	%D%/killed.test		\
 	%D%/learned.test	\
 	%D%/programs.test	\
+	%D%/progress.test	\
 	%D%/refusals.test	\
 	%D%/transparency.test
 
@@ -31,6 +32,7 @@ EXTRA_DIST +=				\
 	%D%/learned.py			\
 	%D%/ledger.py			\
 	%D%/programs.py			\
+	%D%/progress.py			\
 	%D%/refusals.py			\
 	%D%/refusals.tab		\
 	%D%/table.py			\

@@ -22,7 +22,7 @@ unit_tests += %D%/test_assemble %D%/test_merge %D%/test_size
 
 ## The collector's stages, but for the codec and the unwinder.
 unit_tests += %D%/test_batch %D%/test_encode %D%/test_faults %D%/test_keep %D%/test_place	\
-	%D%/test_processes	\
+	%D%/test_processes %D%/test_progress	\
 	%D%/test_session %D%/test_stacks %D%/test_watch
 collector_test_libs = tests/libsample.a $(collector_libs) $(CHECK_LIBS)
 %C%_test_batch_SOURCES     = %D%/test_batch.c
@@ -43,6 +43,9 @@ collector_test_libs = tests/libsample.a $(collector_libs) $(CHECK_LIBS)
 %C%_test_processes_SOURCES = %D%/test_processes.c
 %C%_test_processes_CFLAGS  = $(unit_cflags)
 %C%_test_processes_LDADD   = $(collector_test_libs)
+%C%_test_progress_SOURCES  = %D%/test_progress.c
+%C%_test_progress_CFLAGS   = $(unit_cflags)
+%C%_test_progress_LDADD    = $(collector_test_libs)
 %C%_test_session_SOURCES   = %D%/test_session.c
 %C%_test_session_CFLAGS    = $(unit_cflags)
 %C%_test_session_LDADD     = $(collector_test_libs)
