@@ -31,7 +31,8 @@ AM_TESTS_ENVIRONMENT =					\
 	HOST_CPPFLAGS='$(CPPFLAGS) $(test_cppflags)';	\
 	BPF_CPPFLAGS='$(BPF_CPPFLAGS)'; NM='$(NM)';	\
 	TEST_SECONDS='$(TEST_SECONDS)';			\
-	export srcdir builddir CC CXX BPF_CC HOST_CPPFLAGS BPF_CPPFLAGS NM TEST_SECONDS;
+	PLOT_PYTHON='$(PLOT_PYTHON)';			\
+	export PLOT_PYTHON srcdir builddir CC CXX BPF_CC HOST_CPPFLAGS BPF_CPPFLAGS NM TEST_SECONDS;
 
 ## memtrack itself is tracked, too: the shim stands before what a sanitizer brings along.
 if SANITIZERS
@@ -53,6 +54,7 @@ test_scripts +=			\
 	%D%/budget.test		\
 	%D%/exports.test	\
 	%D%/headers.test	\
+	%D%/plot.test		\
 	%D%/preload_alone.test	\
 	%D%/report.test		\
 	%D%/style.test
@@ -73,8 +75,8 @@ check_PROGRAMS += %D%/budget
 endif
 
 TESTS += $(unit_tests) $(test_scripts)
-EXTRA_DIST += $(test_scripts) %D%/budget.tab %D%/lib.sh %D%/named_calls.cc	\
-	%D%/run-program.sh
+EXTRA_DIST += $(test_scripts) %D%/budget.tab %D%/lib.sh %D%/made_statistics.py	\
+	%D%/named_calls.cc %D%/plot.py %D%/run-program.sh
 
 ## Text to artifact and back, for tests that need a file; and files in memory.
 check_LIBRARIES += %D%/libsample.a
