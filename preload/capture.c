@@ -512,12 +512,12 @@ struct mt_stack_name mt_capture(struct mt_self **self_at, const uint64_t *saved)
 		return (struct mt_stack_name){ MT_STACK_NONE | MT_NONE_UNWANTED, 0 };
 	if (w.start % 8)
 		return lost();
-	w.compare = mt_compare_for(saved[MT_SAVED_RIP]);
 	while (self) {
 		w.extent = tries.torn < TORN_MAX ? mt_thread_window(self, w.start)
 						 : mt_thread_window_on_page(w.start);
 		if (find_learned(self, &w, &name))
 			return name;
+		w.compare = mt_compare_for(saved[MT_SAVED_RIP]);
 		verdict = self->capture == MT_CAPTURE_EBPF
 				  ? capture_by_probe(self, &w, &tries, &name)
 				  : capture_here(self, &w, &tries, &name);

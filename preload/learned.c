@@ -145,13 +145,14 @@ static inline enum outcome climb(struct walk *walk, uint64_t row, struct step *s
 /* How many words of the trail, from the outermost on, are as they were. */
 static int count_matches(const struct walk *walk, const struct mt_trail *trail)
 {
-	int n = trail->frames[trail->n - 1].words, i;
-	uint64_t value;
+	const struct word *word = trail->words;
+	const struct word *end = word + trail->frames[trail->n - 1].words;
 
-	for (i = 0; i < n; i++)
-		if (!read_word(walk, trail->words[i].at, &value) || value != trail->words[i].value)
-			break;
-	return i;
+	/* They are aligned, or they would not be here. */
+	while (word < end && word->at - walk->start < walk->bytes &&
+	       *(const volatile uint64_t *)(word->at + walk->shift) == word->value)
+		word++;
+	return (int)(word - trail->words);
 }
 
 /* Does the trail go on as the walk will from here? */
