@@ -96,6 +96,7 @@ unwinder_libs = $(LIBELF_LIBS) $(ZSTD_LIBS)
 	%D%/status_line.h	\
 	%D%/teach.c		\
 	%D%/teach.h		\
+	%D%/tuning.h		\
 	%D%/watch.c		\
 	%D%/watch.h
 %C%_libcollector_a_CPPFLAGS = $(AM_CPPFLAGS) $(LIBBPF_CFLAGS) $(LIBELF_CFLAGS) $(XXHASH_CFLAGS)

@@ -4,6 +4,7 @@
  *
  *   memtrack-collector --channel=FD --output=FD --directory=PATH --shim=PATH
  *                      --stack-size=SIZE --capture=auto|ebpf|inline
+ *                      [--stack-ring=SIZE] [--event-ring=SIZE] [--drain-interval=MS]
  *                      [--raw-stacks] [--no-stacks] [--keep-stacks] [--no-learned-stacks]
  *                      [--inject-faults=KIND:N,...]
  *                      -- COMMAND ARGS...
@@ -41,10 +42,10 @@
 #include "collector/progress.h"
 #include "collector/segments.h"
 #include "collector/session.h"
-#include "collector/size.h"
+#include "collector/tuning.h"
 
-/* Between two passes; less while rings fill faster than that empties them. */
-#define DRAIN_INTERVAL_NS (1000 * 1000ULL)
+/* Between two looks at what may end a sleep that is longer. */
+#define LOOK_NS (1000 * 1000ULL)
 #define WORTH_SLEEPING_NS (20 * 1000ULL)
 /* After the targets are switched off: for those that are in the middle of an append. */
 #define SETTLE_US 2000
@@ -62,6 +63,9 @@ struct options {
 	const char *directory;
 	const char *shim; /* path of the copy that this run preloads */
 	uint64_t stack_bytes;
+	uint32_t stack_ring_bytes; /* 0: the default */
+	uint32_t event_ring_bytes;
+	uint32_t drain_interval_ms;
 	uint32_t run_flags; /* MT_RUN_* */
 	const char *faults; /* collector/faults.h */
 	enum capture_choice capture;
@@ -122,6 +126,27 @@ static int parse_capture(const char *text, enum capture_choice *ret)
 	return -EINVAL;
 }
 
+/* Options whose values are numbers. */
+static int parse_number(int opt, const char *text, struct options *o)
+{
+	switch (opt) {
+	case 'c':
+		o->channel = atoi(text);
+		return 0;
+	case 'o':
+		o->output = atoi(text);
+		return 0;
+	case 'S':
+		return mt_size_parse(text, MT_BUDGET_MAX_BYTES, &o->stack_bytes);
+	case 'R':
+		return mt_tuning_stack_ring(text, 0, &o->stack_ring_bytes);
+	case 'E':
+		return mt_tuning_event_ring(text, &o->event_ring_bytes);
+	default:
+		return mt_tuning_interval(text, &o->drain_interval_ms);
+	}
+}
+
 static int parse_options(int argc, char **argv, struct options *o)
 {
 	static const struct option longs[] = {
@@ -131,6 +156,9 @@ static int parse_options(int argc, char **argv, struct options *o)
 		{ "shim", required_argument, NULL, 's' },
 		{ "stack-size", required_argument, NULL, 'S' },
 		{ "capture", required_argument, NULL, 'C' },
+		{ "stack-ring", required_argument, NULL, 'R' },
+		{ "event-ring", required_argument, NULL, 'E' },
+		{ "drain-interval", required_argument, NULL, 'I' },
 		{ "raw-stacks", no_argument, NULL, 'r' },
 		{ "no-stacks", no_argument, NULL, 'n' },
 		{ "keep-stacks", no_argument, NULL, 'k' },
@@ -140,24 +168,28 @@ static int parse_options(int argc, char **argv, struct options *o)
 	};
 	int opt;
 
-	*o = (struct options){ .channel = -1, .output = -1 };
+	*o = (struct options){
+		.channel = -1,
+		.output = -1,
+		.event_ring_bytes = MT_RING_BYTES,
+		.drain_interval_ms = MT_DRAIN_INTERVAL_MS,
+	};
 	opterr = 0;
 	while ((opt = getopt_long(argc, argv, "+", longs, NULL)) != -1) {
 		switch (opt) {
-		case 'c':
-			o->channel = atoi(optarg);
-			break;
-		case 'o':
-			o->output = atoi(optarg);
-			break;
 		case 'd':
 			o->directory = optarg;
 			break;
 		case 's':
 			o->shim = optarg;
 			break;
+		case 'c':
+		case 'o':
 		case 'S':
-			if (mt_size_parse(optarg, MT_BUDGET_MAX_BYTES, &o->stack_bytes) < 0)
+		case 'R':
+		case 'E':
+		case 'I':
+			if (parse_number(opt, optarg, o) < 0)
 				return -EINVAL;
 			break;
 		case 'C':
@@ -229,6 +261,7 @@ static int open_probes(struct collector *c, char *why, size_t room)
 		.budget_bytes = (uint32_t)c->options.stack_bytes,
 		.raw = c->options.run_flags & MT_RUN_RAW,
 		.cookie = c->cookie,
+		.stacks_bytes = c->options.stack_ring_bytes,
 	};
 	const char *verb = "load the BPF programs";
 	int r = mt_probes_open(&config, &c->probes);
@@ -271,7 +304,7 @@ static int open_segments(struct collector *c)
 {
 	struct mt_segments_config config = {
 		.budget_bytes = (uint32_t)c->options.stack_bytes,
-		.ring_bytes = MT_RING_BYTES,
+		.ring_bytes = c->options.event_ring_bytes,
 		.flags = c->options.run_flags,
 		.learned = !c->options.keep_stacks && !c->options.no_learned_stacks,
 		.cookie = c->cookie,
@@ -456,20 +489,43 @@ static bool hear(struct collector *c)
 	}
 }
 
-/* How long to wait for the next pass: no ring is to fill up in that time. */
+/*
+ * How long to wait for the next pass.  Usually no ring is to fill up in that time; an interval
+ * that was asked for and is longer than usual is kept to, whatever comes of it.
+ */
 static uint64_t interval_ns(const struct collector *c)
 {
+	uint64_t drain_ns = c->options.drain_interval_ms * 1000000ULL;
 	uint64_t quarter_ns = c->error ? UINT64_MAX : mt_pipeline_quarter_ns(c->pipeline);
 
+	if (c->options.drain_interval_ms > MT_DRAIN_INTERVAL_MS)
+		return drain_ns;
 	if (quarter_ns < WORTH_SLEEPING_NS)
 		return 0;
-	return quarter_ns < DRAIN_INTERVAL_NS ? quarter_ns : DRAIN_INTERVAL_NS;
+	return quarter_ns < drain_ns ? quarter_ns : drain_ns;
 }
 
 /* Whether a ring is full, or nearly: its threads wait for a pass. */
 static bool is_latched(const struct collector *c)
 {
 	return __atomic_load_n(&c->segments->control->latch, __ATOMIC_ACQUIRE) != 0;
+}
+
+/* Serves who comes, until the next pass is due or a ring can not wait for it; returns whether
+ * the run is over. */
+static bool wait_for_pass(struct collector *c, bool more)
+{
+	uint64_t now_ns = mt_clock_ns(), due_ns = now_ns + (more ? 0 : interval_ns(c)), left_ns;
+	bool over = false;
+
+	do {
+		left_ns = due_ns > now_ns ? due_ns - now_ns : 0;
+		if (mt_session_serve(c->session, left_ns < LOOK_NS ? left_ns : LOOK_NS,
+				     c->options.channel))
+			over = hear(c);
+		now_ns = mt_clock_ns();
+	} while (!over && now_ns < due_ns && !is_latched(c));
+	return over;
 }
 
 /* For memtrack-run's line on the terminal, if it has one. */
@@ -487,14 +543,14 @@ static void tell_progress(struct collector *c)
 static void record(struct collector *c)
 {
 	bool over = false;
-	int64_t r;
+	int64_t r = 0;
 
 	while (!over) {
-		if (mt_session_serve(c->session, interval_ns(c), c->options.channel))
-			over = hear(c);
+		over = wait_for_pass(c, r >= MT_PIPELINE_CELLS);
 		if (c->error) {
 			/* Whoever was about to append may be waiting for room by now. */
 			mt_pipeline_skip(c->pipeline);
+			r = 0;
 			continue;
 		}
 		c->progress.paused |= is_latched(c);

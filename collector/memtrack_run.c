@@ -30,8 +30,8 @@
 #include "collector/launch.h"
 #include "collector/place.h"
 #include "collector/progress.h"
-#include "collector/size.h"
 #include "collector/status_line.h"
+#include "collector/tuning.h"
 #include "wire/control.h"
 
 enum {
@@ -47,11 +47,14 @@ enum {
 	OPTION_NO_STACKS,
 	OPTION_RAW_STACKS,
 	OPTION_FAULTS,
-	OPTION_NO_LEARNED_STACKS
+	OPTION_NO_LEARNED_STACKS,
+	OPTION_STACK_RING,
+	OPTION_EVENT_RING,
+	OPTION_DRAIN_INTERVAL,
 };
 
 /* Arguments of the collector before the command. */
-#define FIXED_MAX 16
+#define FIXED_MAX 32
 
 /* Lines that are kept until the command's end, so that they do not mix with its output. */
 #define LINES_MAX 64
@@ -63,7 +66,10 @@ struct options {
 	const char *output;
 	const char *stack_size;
 	const char *capture;
-	char *faults; /* on purpose, collector/faults.h; or NULL */
+	const char *stack_ring; /* NULL: the default */
+	const char *event_ring;
+	const char *drain_interval;
+	const char *faults; /* on purpose, collector/faults.h; or NULL */
 	bool raw_stacks;
 	bool no_stacks;
 	bool keep_stacks;
@@ -125,6 +131,9 @@ static const char usage_text[] =
 	"      --no-stack-compression\n"
 	"                           hand stacks on as they are, not as differences\n"
 	"      --no-learned-stacks  do not teach threads the call chains that they had before\n"
+	"      --stack-ring=SIZE    the kernel's buffer for stacks: 64K to 1G, default 4M\n"
+	"      --event-ring=SIZE    each thread's buffer for events: 4K to 64M, default 128K\n"
+	"      --drain-interval=MS  empty them so often, in milliseconds: 1 (default) to 60000\n"
 	"      --keep-stacks        keep the copied stacks, for memtrack-report --verify-stacks\n"
 	"  -v, --verbose            print a summary on stderr at the end\n"
 	"  -q, --quiet              show no progress, where stderr is a terminal\n"
@@ -135,11 +144,34 @@ static const char usage_text[] =
 	"ended it; 121: something was lost; 125: memtrack failed; 126, 127: COMMAND could not be\n"
 	"executed or found.\n";
 
+static int check_tuning(const struct options *o, uint64_t window_bytes)
+{
+	uint32_t value;
+
+	if (o->stack_ring && mt_tuning_stack_ring(o->stack_ring, window_bytes, &value) < 0) {
+		say("--stack-ring=%s is not a power of two from 64K, and %d times --stack-size, to"
+		    " 1G",
+		    o->stack_ring, MT_STACK_RING_WINDOWS);
+		return STATUS_FAILED;
+	}
+	if (o->event_ring && mt_tuning_event_ring(o->event_ring, &value) < 0) {
+		say("--event-ring=%s is not a power of two from 4K to 64M", o->event_ring);
+		return STATUS_FAILED;
+	}
+	if (o->drain_interval && mt_tuning_interval(o->drain_interval, &value) < 0) {
+		say("--drain-interval=%s is not a number of milliseconds from 1 to %d",
+		    o->drain_interval, MT_DRAIN_INTERVAL_MAX_MS);
+		return STATUS_FAILED;
+	}
+	return 0;
+}
+
 static int check_options(const struct options *o)
 {
 	static const char *const captures[] = { "auto", "ebpf", "inline" };
 	uint64_t bytes = 0;
 	bool known = false;
+	int r;
 
 	if (mt_size_parse(o->stack_size, UINT32_MAX, &bytes) < 0 || bytes & (bytes - 1) ||
 	    bytes < MT_BUDGET_MIN_BYTES || bytes > MT_BUDGET_MAX_BYTES) {
@@ -152,6 +184,9 @@ static int check_options(const struct options *o)
 		say("--capture=%s is not one of auto, ebpf, inline", o->capture);
 		return STATUS_FAILED;
 	}
+	r = check_tuning(o, bytes);
+	if (r)
+		return r;
 	if (!o->command[0]) {
 		say("no command to run; try memtrack-run --help");
 		return STATUS_FAILED;
@@ -199,6 +234,29 @@ static bool is_on(const char *variable)
 	return value && value[0] && strcmp(value, "0") != 0;
 }
 
+/* Where the value of an option is kept as it was given; NULL: another option. */
+static const char **text_of(struct options *o, int opt)
+{
+	switch (opt) {
+	case 'o':
+		return &o->output;
+	case 's':
+		return &o->stack_size;
+	case 'c':
+		return &o->capture;
+	case OPTION_STACK_RING:
+		return &o->stack_ring;
+	case OPTION_EVENT_RING:
+		return &o->event_ring;
+	case OPTION_DRAIN_INTERVAL:
+		return &o->drain_interval;
+	case OPTION_FAULTS:
+		return &o->faults;
+	default:
+		return NULL;
+	}
+}
+
 /* Returns 0, or 1 + the exit status to end with. */
 static int parse_options(int argc, char **argv, struct options *o)
 {
@@ -206,6 +264,9 @@ static int parse_options(int argc, char **argv, struct options *o)
 		{ "output", required_argument, NULL, 'o' },
 		{ "stack-size", required_argument, NULL, 's' },
 		{ "capture", required_argument, NULL, 'c' },
+		{ "stack-ring", required_argument, NULL, OPTION_STACK_RING },
+		{ "event-ring", required_argument, NULL, OPTION_EVENT_RING },
+		{ "drain-interval", required_argument, NULL, OPTION_DRAIN_INTERVAL },
 		{ "no-stacks", no_argument, NULL, OPTION_NO_STACKS },
 		{ "no-stack-compression", no_argument, NULL, OPTION_RAW_STACKS },
 		{ "inject-faults", required_argument, NULL, OPTION_FAULTS },
@@ -228,16 +289,13 @@ static int parse_options(int argc, char **argv, struct options *o)
 	};
 	opterr = 0;
 	while ((opt = getopt_long(argc, argv, "+:o:vqhV", longs, NULL)) != -1) {
+		const char **text = text_of(o, opt);
+
+		if (text) {
+			*text = optarg;
+			continue;
+		}
 		switch (opt) {
-		case 'o':
-			o->output = optarg;
-			break;
-		case 's':
-			o->stack_size = optarg;
-			break;
-		case 'c':
-			o->capture = optarg;
-			break;
 		case OPTION_NO_LEARNED_STACKS:
 			o->no_learned_stacks = true;
 			break;
@@ -249,9 +307,6 @@ static int parse_options(int argc, char **argv, struct options *o)
 			break;
 		case OPTION_RAW_STACKS:
 			o->raw_stacks = true;
-			break;
-		case OPTION_FAULTS:
-			o->faults = optarg;
 			break;
 		case 'v':
 			o->verbose = true;
@@ -351,52 +406,89 @@ static int open_output(struct run *run)
 	return 0;
 }
 
+/* The collector's arguments before the command. */
+struct arguments {
+	char *list[FIXED_MAX];
+	size_t n;
+	bool failed; /* one could not be made */
+};
+
+__attribute__((format(printf, 2, 3))) static void add_argument(struct arguments *arguments,
+							       const char *format, ...)
+{
+	char *text = NULL;
+	va_list args;
+
+	va_start(args, format);
+	if (arguments->n == FIXED_MAX || vasprintf(&text, format, args) < 0)
+		arguments->failed = true;
+	else
+		arguments->list[arguments->n++] = text;
+	va_end(args);
+}
+
+/* An option that is passed on as it was given. */
+static void pass_on(struct arguments *arguments, const char *name, const char *value)
+{
+	if (value)
+		add_argument(arguments, "--%s=%s", name, value);
+}
+
+static void list_arguments(const struct run *run, const char *path, int channel,
+			   struct arguments *ret)
+{
+	const struct options *o = &run->options;
+
+	add_argument(ret, "%s", path);
+	add_argument(ret, "--channel=%d", channel);
+	add_argument(ret, "--output=%d", run->output);
+	add_argument(ret, "--directory=%s", run->place.directory);
+	add_argument(ret, "--shim=%s", run->place.shim);
+	pass_on(ret, "stack-size", o->stack_size);
+	pass_on(ret, "capture", o->capture);
+	pass_on(ret, "stack-ring", o->stack_ring);
+	pass_on(ret, "event-ring", o->event_ring);
+	pass_on(ret, "drain-interval", o->drain_interval);
+	if (o->raw_stacks)
+		add_argument(ret, "--raw-stacks");
+	if (o->no_stacks)
+		add_argument(ret, "--no-stacks");
+	if (o->keep_stacks)
+		add_argument(ret, "--keep-stacks");
+	if (o->no_learned_stacks)
+		add_argument(ret, "--no-learned-stacks");
+	pass_on(ret, "inject-faults", o->faults);
+	add_argument(ret, "--");
+}
+
+/* What is allocated here goes with the image that execv() replaces. */
 __attribute__((noreturn)) static void exec_collector(struct run *run, int channel)
 {
-	char path[4096], channel_arg[32], output_arg[32], directory[128], shim[160], size[64],
-		capture[32];
-	char raw[] = "--raw-stacks", none[] = "--no-stacks", keep[] = "--keep-stacks";
-	char unlearned[] = "--no-learned-stacks", faults[] = "--inject-faults", end[] = "--";
-	char *fixed[FIXED_MAX] = { path, channel_arg, output_arg, directory, shim, size, capture };
-	size_t n_fixed = 7, n = 0;
-	char **argv;
-	int r;
+	struct arguments fixed = { 0 };
+	char path[4096];
+	char **argv = NULL;
+	size_t n = 0;
+	int r = -ENOMEM;
 
 	locate("MEMTRACK_COLLECTOR", "memtrack-collector", MT_PKGLIBEXECDIR "/memtrack-collector",
 	       path, sizeof(path));
-	snprintf(channel_arg, sizeof(channel_arg), "--channel=%d", channel);
-	snprintf(output_arg, sizeof(output_arg), "--output=%d", run->output);
-	snprintf(directory, sizeof(directory), "--directory=%s", run->place.directory);
-	snprintf(shim, sizeof(shim), "--shim=%s", run->place.shim);
-	snprintf(size, sizeof(size), "--stack-size=%s", run->options.stack_size);
-	snprintf(capture, sizeof(capture), "--capture=%s", run->options.capture);
-	if (run->options.raw_stacks)
-		fixed[n_fixed++] = raw;
-	if (run->options.no_stacks)
-		fixed[n_fixed++] = none;
-	if (run->options.keep_stacks)
-		fixed[n_fixed++] = keep;
-	if (run->options.no_learned_stacks)
-		fixed[n_fixed++] = unlearned;
-	if (run->options.faults) {
-		fixed[n_fixed++] = faults;
-		fixed[n_fixed++] = run->options.faults;
-	}
-	fixed[n_fixed++] = end;
-
+	list_arguments(run, path, channel, &fixed);
 	while (run->options.command[n])
 		n++;
-	argv = calloc(n_fixed + n + 1, sizeof(char *));
+	if (!fixed.failed)
+		argv = calloc(fixed.n + n + 1, sizeof(char *));
 	if (argv) {
-		memcpy(argv, fixed, n_fixed * sizeof(char *));
-		memcpy(argv + n_fixed, run->options.command, n * sizeof(char *));
+		memcpy(argv, fixed.list, fixed.n * sizeof(char *));
+		memcpy(argv + fixed.n, run->options.command, n * sizeof(char *));
 		fcntl(channel, F_SETFD, 0);
 		fcntl(run->output, F_SETFD, 0);
 		fcntl(STDERR_FILENO, F_SETFD, 0);
-		if (leave_standard_descriptors() == 0)
+		r = leave_standard_descriptors();
+		if (r == 0) {
 			execv(path, argv);
+			r = mt_neg_errno();
+		}
 	}
-	r = mt_neg_errno();
 	snprintf(path + strlen(path), sizeof(path) - strlen(path), ": %s", strerror(-r));
 	mt_channel_send(channel, MT_MESSAGE_FAILED, 0, path);
 	_exit(STATUS_FAILED);

@@ -9,7 +9,7 @@
 
 unit_cflags = $(MT_WARN_CFLAGS) $(MT_SAN_CFLAGS) $(CHECK_CFLAGS)
 
-unit_tests += %D%/test_assemble %D%/test_merge %D%/test_size
+unit_tests += %D%/test_assemble %D%/test_merge %D%/test_size %D%/test_tuning
 %C%_test_assemble_SOURCES = %D%/test_assemble.c
 %C%_test_assemble_CFLAGS  = $(unit_cflags)
 %C%_test_assemble_LDADD   = collector/libcollector.a $(CHECK_LIBS)
@@ -19,6 +19,9 @@ unit_tests += %D%/test_assemble %D%/test_merge %D%/test_size
 %C%_test_size_SOURCES     = %D%/test_size.c
 %C%_test_size_CFLAGS      = $(unit_cflags)
 %C%_test_size_LDADD       = $(CHECK_LIBS)
+%C%_test_tuning_SOURCES   = %D%/test_tuning.c
+%C%_test_tuning_CFLAGS    = $(unit_cflags)
+%C%_test_tuning_LDADD     = $(CHECK_LIBS)
 
 ## The collector's stages, but for the codec and the unwinder.
 unit_tests += %D%/test_batch %D%/test_encode %D%/test_faults %D%/test_keep %D%/test_place	\
