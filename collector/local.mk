@@ -94,6 +94,8 @@ unwinder_libs = $(LIBELF_LIBS) $(ZSTD_LIBS)
 	%D%/stacks.h		\
 	%D%/status_line.c	\
 	%D%/status_line.h	\
+	%D%/summary.c		\
+	%D%/summary.h		\
 	%D%/teach.c		\
 	%D%/teach.h		\
 	%D%/tuning.h		\

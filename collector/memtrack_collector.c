@@ -42,6 +42,7 @@
 #include "collector/progress.h"
 #include "collector/segments.h"
 #include "collector/session.h"
+#include "collector/summary.h"
 #include "collector/tuning.h"
 
 /* Between two looks at what may end a sleep that is longer. */
@@ -562,124 +563,22 @@ static void record(struct collector *c)
 	}
 }
 
-static double percent(uint64_t part, uint64_t whole)
+static uint32_t sum_up(const struct collector *c, const struct mt_pipeline_counts *counts)
 {
-	return whole ? 100.0 * (double)part / (double)whole : 0;
-}
+	struct mt_summary summary = {
+		.channel = c->options.channel,
+		.counts = counts,
+		.control = c->segments->control,
+		.probes = c->probes,
+		.faults = c->faults,
+		.why_inline = c->why_inline,
+		.artifact_bytes = mt_writer_bytes(c->writer),
+		.keep_stacks = c->options.keep_stacks,
+		.error = c->error,
+		.error_verb = c->error_verb,
+	};
 
-static void summarize_runs(struct collector *c)
-{
-	struct mt_probes_runs n;
-
-	if (mt_probes_capture_runs(c->probes, &n) == 0 && n.runs)
-		tell(c, MT_MESSAGE_SUMMARY, "BPF: %" PRIu64 " runs, %" PRIu64 " ns each", n.runs,
-		     n.ns / n.runs);
-}
-
-static void summarize(struct collector *c, const struct mt_pipeline_counts *n)
-{
-	const struct mt_control *control = c->segments->control;
-	const struct mt_stacks_counts *st = &n->stacks;
-	struct rusage used;
-
-	getrusage(RUSAGE_SELF, &used);
-	tell(c, MT_MESSAGE_SUMMARY, "capture: %s%s%s", c->probes ? "ebpf" : "inline",
-	     c->why_inline[0] ? "; " : "", c->why_inline);
-	tell(c, MT_MESSAGE_SUMMARY,
-	     "events: %" PRIu64 ", lost %" PRIu64 "; artifact: %" PRIu64 " bytes", n->events,
-	     n->lost_events, mt_writer_bytes(c->writer));
-	tell(c, MT_MESSAGE_SUMMARY,
-	     "stack records: %" PRIu64 " for %" PRIu64 " stacks, %" PRIu64 " raw, mean %" PRIu64
-	     " bytes for %" PRIu64,
-	     st->records, st->resolved, st->raw_records,
-	     st->records ? st->record_bytes / st->records : 0,
-	     st->records ? st->window_bytes / st->records : 0);
-	tell(c, MT_MESSAGE_SUMMARY, "allocations that needed no record and no trap: %.1f %%",
-	     percent(st->resolved > st->records ? st->resolved - st->records : 0, st->resolved));
-	tell(c, MT_MESSAGE_SUMMARY,
-	     "stack records: mismatches %" PRIu64 ", stale %" PRIu64 ", malformed %" PRIu64
-	     ", duplicates %" PRIu64 ", gaps %" PRIu64 ", dropped %" PRIu64 "; lost %" PRIu64,
-	     st->mismatches, st->stale, st->malformed, st->duplicates, st->gaps, st->dropped,
-	     st->lost);
-	for (enum mt_fault i = 0; c->faults && i < _MT_FAULT_MAX; i++)
-		if (mt_faults_done(c->faults, i))
-			tell(c, MT_MESSAGE_SUMMARY, "faults injected: %s %" PRIu64,
-			     mt_fault_name(i), mt_faults_done(c->faults, i));
-	if (n->abandoned_records)
-		tell(c, MT_MESSAGE_SUMMARY, "records left unfinished by their threads: %" PRIu64,
-		     n->abandoned_records);
-	if (c->options.keep_stacks)
-		tell(c, MT_MESSAGE_SUMMARY, "stacks kept: %" PRIu64, n->kept_stacks);
-	if (c->probes) {
-		tell(c, MT_MESSAGE_SUMMARY,
-		     "probes: refused %" PRIu64 ", busy %" PRIu64 ", ring full %" PRIu64
-		     ", page absent %" PRIu64,
-		     (uint64_t)control->refused_probes, (uint64_t)control->busy_probes,
-		     (uint64_t)control->full_probes, (uint64_t)control->faulted_probes);
-		tell(c, MT_MESSAGE_SUMMARY, "kernel memory: %" PRIu64 " KiB",
-		     mt_probes_kernel_bytes(c->probes) / 1024);
-		summarize_runs(c);
-	}
-	tell(c, MT_MESSAGE_SUMMARY, "collector: %ld KiB, %ld.%03ld s of CPU", used.ru_maxrss,
-	     used.ru_utime.tv_sec + used.ru_stime.tv_sec,
-	     (used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1000 % 1000);
-	if (n->live_processes)
-		tell(c, MT_MESSAGE_SUMMARY, "processes that go on, not recorded any more: %" PRIu32,
-		     n->live_processes);
-	if (n->missing_modules)
-		tell(c, MT_MESSAGE_SUMMARY,
-		     "modules: %" PRIu64 " without their file, not unwound through",
-		     n->missing_modules);
-}
-
-/* What is missing from the artifact, each kind in a line of its own. */
-static uint32_t complain(struct collector *c, const struct mt_pipeline_counts *n)
-{
-	const struct mt_control *control = c->segments->control;
-	uint32_t bits = 0;
-
-	if (c->error) {
-		tell(c, MT_MESSAGE_NOTE, "cannot %s: %s; the artifact ends before that",
-		     c->error_verb, strerror(-c->error));
-		bits |= MT_DONE_FAILED;
-	}
-	if (n->lost_events) {
-		tell(c, MT_MESSAGE_NOTE, "%" PRIu64 " events were lost", n->lost_events);
-		bits |= MT_DONE_LOST;
-	}
-	if (n->stacks.lost) {
-		tell(c, MT_MESSAGE_NOTE,
-		     "%" PRIu64 " allocations have no stack (lost or not verified)",
-		     n->stacks.lost);
-		bits |= MT_DONE_LOST;
-	}
-	if (n->damaged_rings) {
-		tell(c, MT_MESSAGE_NOTE,
-		     "the rings of %" PRIu64 " threads were damaged, with events in them",
-		     n->damaged_rings);
-		bits |= MT_DONE_LOST;
-	}
-	if (n->stray_cells) {
-		tell(c, MT_MESSAGE_NOTE, "%" PRIu64 " records of tracked processes were damaged",
-		     n->stray_cells);
-		bits |= MT_DONE_LOST;
-	}
-	if (control->unserved_threads) {
-		tell(c, MT_MESSAGE_NOTE,
-		     "%" PRIu64 " threads were not tracked: no slot or memory for them",
-		     (uint64_t)control->unserved_threads);
-		bits |= MT_DONE_LOST;
-	}
-	if (control->lost_lives || control->lost_members) {
-		tell(c, MT_MESSAGE_NOTE, "%" PRIu64 " processes' beginnings or ends were missed",
-		     (uint64_t)(control->lost_lives + control->lost_members));
-		bits |= MT_DONE_LOST;
-	}
-	if (n->not_tracked > MT_PIPELINE_NOTES)
-		tell(c, MT_MESSAGE_SUMMARY,
-		     "not tracked: %" PRIu64 " more; the artifact names them",
-		     n->not_tracked - MT_PIPELINE_NOTES);
-	return bits;
+	return mt_summary_tell(&summary);
 }
 
 static void finish(struct collector *c)
@@ -712,8 +611,7 @@ static void finish(struct collector *c)
 	/* After an error the artifact is not complete, and must not say that it is. */
 	if (!c->error)
 		fail(c, mt_writer_finish(c->writer, &footer), "write the artifact");
-	bits = complain(c, &counts);
-	summarize(c, &counts);
+	bits = sum_up(c, &counts);
 	c->leave = mt_place_in_use(c->options.directory);
 	bits |= c->leave ? MT_DONE_IN_USE : 0;
 	snprintf(bytes, sizeof(bytes), "%" PRIu64, mt_writer_bytes(c->writer));
