@@ -27,6 +27,7 @@
 #include <bpf/bpf_tracing.h>
 
 #include "bpf/maps.bpf.h"
+#include "bpf/peak.bpf.h"
 #include "wire/stack_delta.h"
 
 /* A vfork child of a vfork child of ...: as deep as anybody goes, and then one. */
@@ -443,6 +444,15 @@ __noinline int latch_pressure(__u32 slot)
 	return 0;
 }
 
+__noinline int note_stacks(void)
+{
+	struct mt_control *shared = control_page();
+
+	if (shared)
+		note_peak(&stacks, &shared->stacks_peak_bytes);
+	return 0;
+}
+
 /* Puts the record on the ring, which then may be over its watermark. */
 __noinline int send_record(__u32 slot)
 {
@@ -462,6 +472,8 @@ __noinline int send_record(__u32 slot)
 	failed = bpf_ringbuf_output(&stacks, &scratch->record, len, flags);
 	if (failed || fill + len >= watermark_bytes)
 		latch_pressure(slot);
+	if (!failed)
+		note_stacks();
 	return failed ? MT_PROBE_FULL : 0;
 }
 
@@ -565,6 +577,7 @@ __noinline int capture_raw(__u64 slot_epoch, __u64 seq, __u64 start, __u64 end)
 	*(__u64 *)(words + (bytes & (2 * budget_bytes - 8))) = finish_raw(slot_epoch, start, end,
 									  sum);
 	bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
+	note_stacks();
 	if (bpf_ringbuf_query(&stacks, BPF_RB_AVAIL_DATA) >= watermark_bytes)
 		latch_pressure(slot_epoch);
 	return MT_PROBE_SENT;

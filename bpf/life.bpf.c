@@ -20,6 +20,7 @@
 #include <bpf/bpf_tracing.h>
 
 #include "bpf/maps.bpf.h"
+#include "bpf/peak.bpf.h"
 #include "wire/life.h"
 
 static __always_inline int is_member(__u32 tgid)
@@ -36,6 +37,16 @@ static __always_inline void count_loss(int of_member)
 	if (!shared)
 		return; /* an array always has its entries */
 	__sync_fetch_and_add(of_member ? &shared->lost_members : &shared->lost_lives, 1);
+}
+
+static __always_inline void note_life(void)
+{
+	struct mt_control *shared;
+	__u32 zero = 0;
+
+	shared = bpf_map_lookup_elem(&control, &zero);
+	if (shared)
+		note_peak(&life, &shared->life_peak_bytes);
 }
 
 static __always_inline void set_head(struct mt_life_head *head, __u32 type, __u32 len,
@@ -68,6 +79,7 @@ int BPF_PROG(process_fork, struct task_struct *parent, struct task_struct *child
 	record->parent_tgid = parent->tgid;
 	record->parent_tid = parent->pid;
 	bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
+	note_life();
 	return 0;
 }
 
@@ -89,6 +101,7 @@ int BPF_PROG(process_exec, struct task_struct *task, int old_tid, struct linux_b
 	/* What can not be read stays empty. */
 	bpf_probe_read_kernel_str(record->filename, sizeof(record->filename), binprm->filename);
 	bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
+	note_life();
 	return 0;
 }
 
@@ -115,5 +128,6 @@ int BPF_PROG(process_exit, struct task_struct *task)
 	__builtin_memset(record->comm, 0, sizeof(record->comm));
 	bpf_probe_read_kernel_str(record->comm, sizeof(record->comm), task->comm);
 	bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
+	note_life();
 	return 0;
 }

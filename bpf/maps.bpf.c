@@ -7,6 +7,7 @@
 const volatile __u32 budget_bytes = MT_BUDGET_DEFAULT_BYTES;
 const volatile __u64 cookie = 0;
 const volatile __u32 raw = 0;
+const volatile __u32 measured = 0;
 const volatile __u64 watermark_bytes = 0;
 const volatile __u64 wakeup_bytes = 0;
 

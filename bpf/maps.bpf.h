@@ -19,6 +19,7 @@
 extern const volatile __u32 budget_bytes;    /* a power of two, 4 to 64 KiB */
 extern const volatile __u64 cookie;	     /* of the run: what a probe has to know */
 extern const volatile __u32 raw;	     /* MT_RUN_RAW: windows as they are */
+extern const volatile __u32 measured;	     /* a run with statistics */
 extern const volatile __u64 watermark_bytes; /* fill of "stacks" that latches an episode */
 extern const volatile __u64 wakeup_bytes;    /* fill of "stacks" that wakes a poller */
 

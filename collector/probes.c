@@ -117,6 +117,7 @@ static int configure(struct mt_probes *probes, const struct mt_probes_config *co
 	skel->rodata->budget_bytes = config->budget_bytes;
 	skel->rodata->cookie = config->cookie;
 	skel->rodata->raw = config->raw;
+	skel->rodata->measured = config->measured;
 	skel->rodata->watermark_bytes = config->watermark_bytes ? config->watermark_bytes
 								: stacks_bytes / 4 * 3;
 	skel->rodata->wakeup_bytes = config->wakeup_bytes ? config->wakeup_bytes : stacks_bytes / 4;
@@ -385,6 +386,25 @@ uint64_t mt_probes_stacks_produced(const struct mt_probes *probes)
 uint64_t mt_probes_stacks_consumed(const struct mt_probes *probes)
 {
 	return mt_bpf_ring_consumed(&probes->stacks);
+}
+
+static struct mt_probes_ring look_at(const struct mt_bpf_ring *ring, uint64_t watermark_bytes)
+{
+	struct mt_probes_ring state = {
+		.bytes = ring->ring_bytes,
+		.watermark_bytes = watermark_bytes,
+		.consumed = mt_bpf_ring_consumed(ring),
+	};
+
+	state.produced = mt_bpf_ring_produced(ring);
+	return state;
+}
+
+void mt_probes_rings(const struct mt_probes *probes, struct mt_probes_ring *ret_stacks,
+		     struct mt_probes_ring *ret_life)
+{
+	*ret_stacks = look_at(&probes->stacks, probes->skel->rodata->watermark_bytes);
+	*ret_life = look_at(&probes->life, probes->life.ring_bytes);
 }
 
 uint64_t mt_probes_kernel_bytes(const struct mt_probes *probes)

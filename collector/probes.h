@@ -42,6 +42,7 @@ struct mt_probes_config {
 	uint32_t stacks_bytes; /* ring sizes: powers of two, pages; 0: as above */
 	uint32_t life_bytes;
 	uint32_t watermark_bytes; /* fill of "stacks" that latches pressure; 0: 3/4 of it */
+	bool measured;		  /* the rings' high-water marks are kept */
 	uint32_t wakeup_bytes;	  /* fill that wakes mt_probes_stacks_fd(); 0: 1/4 */
 };
 
@@ -78,6 +79,14 @@ int mt_probes_drain(struct mt_probes *probes, mt_bpf_record_fn on_stack, mt_bpf_
 /* mt_bpf_ring_produced() and _consumed() of "stacks". */
 uint64_t mt_probes_stacks_produced(const struct mt_probes *probes);
 uint64_t mt_probes_stacks_consumed(const struct mt_probes *probes);
+
+/* Sizes and positions, the consumer's read first. */
+struct mt_probes_ring {
+	uint64_t bytes, watermark_bytes;
+	uint64_t consumed, produced;
+};
+void mt_probes_rings(const struct mt_probes *probes, struct mt_probes_ring *ret_stacks,
+		     struct mt_probes_ring *ret_life);
 
 /* Memory that the kernel holds for the maps, without its own bookkeeping. */
 uint64_t mt_probes_kernel_bytes(const struct mt_probes *probes);

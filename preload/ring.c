@@ -157,10 +157,14 @@ void mt_ring_take_over(const struct mt_ring *ring)
 		put(ring->head, ring->cells, ring->bytes, seq);
 }
 
+/* What a handler has raised in between is not lowered again.  The collector may take the mark at
+ * any time: what is stored after that is of the time after that. */
 static void note_peak(const struct mt_ring *ring, uint64_t peak)
 {
-	if (peak > ring->head->peak_bytes)
-		VOLATILE(ring->head->peak_bytes) = peak;
+	uint64_t seen = VOLATILE(ring->head->peak_bytes);
+
+	while (peak > seen && !swap(&ring->head->peak_bytes, seen, peak))
+		seen = VOLATILE(ring->head->peak_bytes);
 }
 
 bool mt_ring_try(const struct mt_ring *ring, const struct mt_cell *cell)

@@ -56,13 +56,15 @@ static int size_maps(struct bpf_object *object, __u32 budget_bytes, bool raw)
 {
 	struct bpf_map *references = bpf_object__find_map_by_name(object, "references");
 	struct bpf_map *scratches = bpf_object__find_map_by_name(object, "scratches");
-	__u32 *knob = find_knob(object, "budget_bytes"), *raw_knob = find_knob(object, "raw");
+	__u32 *knob = find_knob(object, "budget_bytes"), *raw_knob = find_knob(object, "raw"),
+	      *measured = find_knob(object, "measured");
 	int err;
 
-	if (!references || !scratches || !knob || !raw_knob)
+	if (!references || !scratches || !knob || !raw_knob || !measured)
 		return -ENOENT;
 	*knob = budget_bytes;
 	*raw_knob = raw;
+	*measured = 1; /* which is more */
 	if (raw) {
 		err = bpf_map__set_max_entries(references, 1)
 			      ?: bpf_map__set_max_entries(scratches, 1);

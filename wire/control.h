@@ -91,7 +91,12 @@ struct mt_control {
 	__u64 lost_lives;	/* BPF: records of wire/life.h that found their ring full */
 	__u64 lost_members;	/* BPF: processes of the tree that the kernel did not note */
 
-	__u8 spare2[MT_PAGE_BYTES - 19 * 8];
+	/* High-water marks of the BPF rings in bytes, in a run with statistics: raised by BPF
+	 * after each output, taken by the collector, which leaves 0. */
+	__u64 stacks_peak_bytes;
+	__u64 life_peak_bytes;
+
+	__u8 spare2[MT_PAGE_BYTES - 21 * 8];
 
 	struct mt_answer answers[MT_BPF_SLOTS];
 };

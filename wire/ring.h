@@ -39,7 +39,8 @@ struct mt_gate {
 	__u8 spare1[MT_PAGE_BYTES - 72];
 };
 
-/* The head page of a slot.  Written by the target, except tail. */
+/* The head page of a slot.  Written by the target, except tail; the collector also takes
+ * peak_bytes, in a run with statistics, and leaves 0. */
 struct mt_thread {
 	/* A robust, shared pthread_mutex_t, normal kind.  Claiming a slot is locking it:
 	 * trylock says 0 (new), EOWNERDEAD (its thread ended: take over, go on at head) or
@@ -54,7 +55,7 @@ struct mt_thread {
 
 	/* Bytes appended. */
 	__u64 head __attribute__((aligned(64)));
-	/* The greatest head - tail that an append saw, in bytes. */
+	/* The greatest head - tail that an append saw, in bytes, since it was taken. */
 	__u64 peak_bytes;
 	/* Helped append: even: free; odd: staged[] is to be put at staged_at. */
 	__u64 staged_seq;
