@@ -24,7 +24,6 @@
 #include <fcntl.h>
 #include <msgpack.h>
 #include <poll.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -84,6 +83,9 @@ struct mt_writer {
 	size_t frame_len, frame_cap;
 	XXH64_state_t *records; /* digest of all that was packed and written */
 	XXH64_state_t *frames;	/* digest of the frames that it was written in */
+
+	void (*observe)(void *ctx, const struct mt_writer_frame *frame); /* NULL: nobody does */
+	void *observe_ctx;
 };
 
 static int fail(struct mt_writer *writer, int r)
@@ -252,11 +254,30 @@ static int add_body(struct mt_writer *writer)
 	return 0;
 }
 
+static void tell_observer(const struct mt_writer *writer, const struct mt_writer_frame *frame)
+{
+	if (writer->observe)
+		writer->observe(writer->observe_ctx, frame);
+}
+
 static int write_body(struct mt_writer *writer)
 {
+	struct mt_writer_frame frame = {
+		.events = writer->frame_events,
+		.packed_bytes = writer->body.len,
+	};
 	int r = add_body(writer);
 
-	return r < 0 ? r : write_frame(writer);
+	if (r < 0)
+		return r;
+	frame.frame_bytes = writer->frame_len;
+	tell_observer(writer, &frame);
+	r = write_frame(writer);
+	if (r < 0)
+		return r;
+	frame.written = true;
+	tell_observer(writer, &frame);
+	return 0;
 }
 
 /* Packs a block's rows, and makes it empty. */
@@ -726,6 +747,13 @@ int mt_writer_finish(struct mt_writer *writer, const struct mt_footer *footer)
 		return r;
 	fail(writer, -ESHUTDOWN); /* for calls after this one */
 	return close(mt_take_fd(&writer->fd)) < 0 ? mt_neg_errno() : 0;
+}
+
+void mt_writer_observe(struct mt_writer *writer,
+		       void (*observe)(void *ctx, const struct mt_writer_frame *frame), void *ctx)
+{
+	writer->observe = observe;
+	writer->observe_ctx = ctx;
 }
 
 uint64_t mt_writer_bytes(const struct mt_writer *writer)

@@ -26,6 +26,8 @@
  * and kept stacks, in their order, behind them; other records and events stay in their
  * order.
  */
+#include <stdbool.h>
+
 #include "artifact/format.h"
 
 struct mt_writer;
@@ -50,6 +52,19 @@ int mt_writer_flush(struct mt_writer *writer);
 
 /* Flushes, writes the footer and makes sure of it (fsync is not meant: close errors are). */
 int mt_writer_finish(struct mt_writer *writer, const struct mt_footer *footer);
+
+/*
+ * From here on observe is told of each frame, right before it is written and, if that went
+ * well, right after; NULL: nobody is.
+ */
+struct mt_writer_frame {
+	uint32_t events;
+	uint64_t packed_bytes; /* msgpack */
+	uint64_t frame_bytes;  /* zstd */
+	bool written;
+};
+void mt_writer_observe(struct mt_writer *writer,
+		       void (*observe)(void *ctx, const struct mt_writer_frame *frame), void *ctx);
 
 /* Bytes in the file so far. */
 uint64_t mt_writer_bytes(const struct mt_writer *writer);
