@@ -22,6 +22,12 @@ struct mt_encode {
 	pthread_cond_t changed;
 	struct mt_batch *filling; /* the submitter's; NULL: none taken */
 	uint64_t events;
+	uint64_t waited_ns; /* the submitter, for a free batch */
+	/* The encoder's: since the last frame. */
+	struct mt_stats *stats; /* NULL: nobody wants to know */
+	uint64_t frame_ns;	/* when that was written */
+	uint64_t idle_ns;	/* without a batch */
+	uint64_t encoded_ns;	/* when the frame at hand was ready to be written */
 	/* All below: under lock. */
 	struct mt_batch *free[MT_ENCODE_BATCHES];
 	uint32_t n_free;
@@ -47,6 +53,7 @@ static struct mt_batch *next(struct mt_encode *e, uint64_t flush_ns, int *ret_en
 	struct timespec until = { .tv_sec = (time_t)(flush_ns / 1000000000),
 				  .tv_nsec = (long)(flush_ns % 1000000000) };
 	struct mt_batch *batch = NULL;
+	uint64_t begin_ns = mt_clock_ns();
 	int timed_out = 0;
 
 	pthread_mutex_lock(&e->lock);
@@ -59,6 +66,7 @@ static struct mt_batch *next(struct mt_encode *e, uint64_t flush_ns, int *ret_en
 	}
 	*ret_end = !batch && e->stopping;
 	pthread_mutex_unlock(&e->lock);
+	e->idle_ns += mt_clock_ns() - begin_ns;
 	return batch;
 }
 
@@ -69,6 +77,29 @@ static void give_back(struct mt_encode *e, struct mt_batch *batch)
 	e->free[e->n_free++] = batch;
 	pthread_cond_broadcast(&e->changed);
 	pthread_mutex_unlock(&e->lock);
+}
+
+/* The writer's observer. */
+static void on_frame(void *ctx, const struct mt_writer_frame *frame)
+{
+	struct mt_encode *e = ctx;
+	uint64_t now_ns = mt_clock_ns();
+	struct mt_stats_encode row = {
+		.wait_ns = e->idle_ns,
+		.encode_ns = e->encoded_ns - e->frame_ns - e->idle_ns,
+		.write_ns = now_ns - e->encoded_ns,
+		.events = frame->events,
+		.msgpack_bytes = frame->packed_bytes,
+		.zstd_bytes = frame->frame_bytes,
+	};
+
+	if (!frame->written) {
+		e->encoded_ns = now_ns;
+		return;
+	}
+	mt_stats_encode(e->stats, &row);
+	e->frame_ns = now_ns;
+	e->idle_ns = 0;
 }
 
 static void *encoder(void *arg)
@@ -104,7 +135,7 @@ static void free_all(struct mt_encode *e)
 	free(e);
 }
 
-int mt_encode_start(struct mt_writer *writer, struct mt_encode **ret)
+int mt_encode_start(struct mt_writer *writer, struct mt_stats *stats, struct mt_encode **ret)
 {
 	struct mt_encode *e = calloc(1, sizeof(*e));
 	pthread_condattr_t attr;
@@ -113,6 +144,10 @@ int mt_encode_start(struct mt_writer *writer, struct mt_encode **ret)
 	if (!e)
 		return -ENOMEM;
 	e->writer = writer;
+	e->stats = stats;
+	e->frame_ns = mt_clock_ns();
+	if (stats)
+		mt_writer_observe(writer, on_frame, e);
 	pthread_mutex_init(&e->lock, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -127,6 +162,7 @@ int mt_encode_start(struct mt_writer *writer, struct mt_encode **ret)
 	if (r == 0)
 		r = -pthread_create(&e->thread, NULL, encoder, e);
 	if (r < 0) {
+		mt_writer_observe(writer, NULL, NULL);
 		free_all(e);
 		return r;
 	}
@@ -137,10 +173,15 @@ int mt_encode_start(struct mt_writer *writer, struct mt_encode **ret)
 static struct mt_batch *take(struct mt_encode *e)
 {
 	struct mt_batch *batch;
+	uint64_t begin_ns;
 
 	pthread_mutex_lock(&e->lock);
-	while (!e->n_free)
-		pthread_cond_wait(&e->changed, &e->lock);
+	if (!e->n_free) {
+		begin_ns = mt_clock_ns();
+		while (!e->n_free)
+			pthread_cond_wait(&e->changed, &e->lock);
+		e->waited_ns += mt_clock_ns() - begin_ns;
+	}
 	batch = e->free[--e->n_free];
 	pthread_mutex_unlock(&e->lock);
 	return batch;
@@ -150,6 +191,7 @@ void mt_encode_push(struct mt_encode *e)
 {
 	if (!e->filling || mt_batch_empty(e->filling))
 		return;
+	mt_stats_drained(e->stats, e->events); /* before it is encoded */
 	pthread_mutex_lock(&e->lock);
 	e->queue[(e->first + e->n_queued++) % MT_ENCODE_BATCHES] = e->filling;
 	pthread_cond_broadcast(&e->changed);
@@ -179,6 +221,11 @@ uint64_t mt_encode_events(const struct mt_encode *e)
 	return e->events;
 }
 
+uint64_t mt_encode_waited_ns(const struct mt_encode *e)
+{
+	return e->waited_ns;
+}
+
 int mt_encode_error(struct mt_encode *e)
 {
 	int error;
@@ -201,6 +248,7 @@ int mt_encode_stop(struct mt_encode *e)
 	pthread_cond_broadcast(&e->changed);
 	pthread_mutex_unlock(&e->lock);
 	pthread_join(e->thread, NULL);
+	mt_writer_observe(e->writer, NULL, NULL);
 	error = e->error;
 	free_all(e);
 	return error;

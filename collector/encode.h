@@ -4,8 +4,8 @@
  * encode.h - the encoder's thread and the bounded queue of batches before it
  *
  * Contract
- *   Ownership: mt_encode_start() borrows the writer until mt_encode_stop(), which frees
- *              the object; NULL is taken.
+ *   Ownership: mt_encode_start() borrows writer and stats until mt_encode_stop(), which
+ *              frees the object; NULL is taken.
  *   Errors:    negative errno.  An error of the writer is kept and returned by
  *              mt_encode_stop() and mt_encode_error(); batches that come after it are
  *              taken and dropped, so that the tracked program runs on.
@@ -15,6 +15,7 @@
  */
 #include "artifact/writer.h"
 #include "collector/batch.h"
+#include "collector/stats.h"
 
 #define MT_ENCODE_BATCHES 16
 /* At least every so often, what has come is written as a frame. */
@@ -22,7 +23,8 @@
 
 struct mt_encode;
 
-int mt_encode_start(struct mt_writer *writer, struct mt_encode **ret);
+/* stats: what is told of each frame that the writer writes meanwhile; or NULL. */
+int mt_encode_start(struct mt_writer *writer, struct mt_stats *stats, struct mt_encode **ret);
 
 /* Puts a record behind those that were put before; record as for mt_batch_add(). */
 int mt_encode_put(struct mt_encode *encode, enum mt_batch_kind kind, const void *record);
@@ -32,6 +34,9 @@ void mt_encode_push(struct mt_encode *encode);
 
 /* Events put so far. */
 uint64_t mt_encode_events(const struct mt_encode *encode);
+
+/* How long mt_encode_put() has waited for a free batch, in all. */
+uint64_t mt_encode_waited_ns(const struct mt_encode *encode);
 
 /* The writer's first error, or 0. */
 int mt_encode_error(struct mt_encode *encode);

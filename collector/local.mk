@@ -65,6 +65,8 @@ unwinder_libs = $(LIBELF_LIBS) $(ZSTD_LIBS)
 	%D%/faults.h		\
 	%D%/forward.c		\
 	%D%/forward.h		\
+	%D%/gauges.c		\
+	%D%/gauges.h		\
 	%D%/keep.c		\
 	%D%/keep.h		\
 	%D%/launch.c		\
@@ -92,6 +94,8 @@ unwinder_libs = $(LIBELF_LIBS) $(ZSTD_LIBS)
 	%D%/size.h		\
 	%D%/stacks.c		\
 	%D%/stacks.h		\
+	%D%/stats.c		\
+	%D%/stats.h		\
 	%D%/status_line.c	\
 	%D%/status_line.h	\
 	%D%/summary.c		\

@@ -5,7 +5,8 @@
  *   memtrack-collector --channel=FD --output=FD --directory=PATH --shim=PATH
  *                      --stack-size=SIZE --capture=auto|ebpf|inline
  *                      [--stack-ring=SIZE] [--event-ring=SIZE] [--drain-interval=MS]
- *                      [--raw-stacks] [--no-stacks] [--keep-stacks] [--no-learned-stacks]
+ *                      [--stats=FD] [--raw-stacks] [--no-stacks] [--keep-stacks]
+ *                      [--no-learned-stacks]
  *                      [--inject-faults=KIND:N,...]
  *                      -- COMMAND ARGS...
  *
@@ -42,6 +43,7 @@
 #include "collector/progress.h"
 #include "collector/segments.h"
 #include "collector/session.h"
+#include "collector/stats.h"
 #include "collector/summary.h"
 #include "collector/tuning.h"
 
@@ -61,6 +63,7 @@ enum capture_choice { CAPTURE_AUTO, CAPTURE_EBPF, CAPTURE_INLINE };
 struct options {
 	int channel;
 	int output;
+	int stats; /* -1: none */
 	const char *directory;
 	const char *shim; /* path of the copy that this run preloads */
 	uint64_t stack_bytes;
@@ -82,6 +85,7 @@ struct collector {
 	struct mt_probes *probes;
 	struct mt_segments *segments;
 	struct mt_session *session;
+	struct mt_stats *stats; /* NULL: none */
 	struct mt_writer *writer;
 	struct mt_encode *encode;
 	struct mt_pipeline *pipeline;
@@ -137,6 +141,9 @@ static int parse_number(int opt, const char *text, struct options *o)
 	case 'o':
 		o->output = atoi(text);
 		return 0;
+	case 't':
+		o->stats = atoi(text);
+		return 0;
 	case 'S':
 		return mt_size_parse(text, MT_BUDGET_MAX_BYTES, &o->stack_bytes);
 	case 'R':
@@ -153,6 +160,7 @@ static int parse_options(int argc, char **argv, struct options *o)
 	static const struct option longs[] = {
 		{ "channel", required_argument, NULL, 'c' },
 		{ "output", required_argument, NULL, 'o' },
+		{ "stats", required_argument, NULL, 't' },
 		{ "directory", required_argument, NULL, 'd' },
 		{ "shim", required_argument, NULL, 's' },
 		{ "stack-size", required_argument, NULL, 'S' },
@@ -172,6 +180,7 @@ static int parse_options(int argc, char **argv, struct options *o)
 	*o = (struct options){
 		.channel = -1,
 		.output = -1,
+		.stats = -1,
 		.event_ring_bytes = MT_RING_BYTES,
 		.drain_interval_ms = MT_DRAIN_INTERVAL_MS,
 	};
@@ -186,6 +195,7 @@ static int parse_options(int argc, char **argv, struct options *o)
 			break;
 		case 'c':
 		case 'o':
+		case 't':
 		case 'S':
 		case 'R':
 		case 'E':
@@ -263,6 +273,7 @@ static int open_probes(struct collector *c, char *why, size_t room)
 		.raw = c->options.run_flags & MT_RUN_RAW,
 		.cookie = c->cookie,
 		.stacks_bytes = c->options.stack_ring_bytes,
+		.measured = c->stats != NULL,
 	};
 	const char *verb = "load the BPF programs";
 	int r = mt_probes_open(&config, &c->probes);
@@ -357,6 +368,7 @@ static int open_pipeline(struct collector *c)
 		.segments = c->segments,
 		.probes = c->probes,
 		.encode = c->encode,
+		.stats = c->stats,
 		.faults = c->faults,
 		.shim_name = slash ? slash + 1 : c->options.shim,
 		.keep_stacks = c->options.keep_stacks,
@@ -365,6 +377,11 @@ static int open_pipeline(struct collector *c)
 	};
 
 	return mt_pipeline_new(&config, &c->pipeline);
+}
+
+static int open_encode(struct collector *c)
+{
+	return mt_encode_start(c->writer, c->stats, &c->encode);
 }
 
 static int open_session(struct collector *c)
@@ -384,7 +401,7 @@ static const struct {
 } steps[] = {
 	{ open_segments, "make the shared memory" },
 	{ open_writer, "write the artifact" },
-	{ NULL, NULL }, /* the encoder, see open_all() */
+	{ open_encode, "start the encoder" },
 	{ open_pipeline, "set up the decoder" },
 	{ open_session, "listen for the tracked processes" },
 };
@@ -402,10 +419,24 @@ static int open_faults(struct collector *c)
 	return r;
 }
 
+static int open_stats(struct collector *c)
+{
+	int r;
+
+	if (c->options.stats < 0)
+		return 0;
+	r = mt_stats_open(c->options.stats, &c->stats);
+	if (r < 0)
+		tell(c, MT_MESSAGE_FAILED, "cannot start the statistics: %s", strerror(-r));
+	return r;
+}
+
 static int open_all(struct collector *c)
 {
-	int r = open_faults(c);
+	int r = open_stats(c);
 
+	if (r == 0)
+		r = open_faults(c);
 	if (r < 0)
 		return r;
 	if (getrandom(&c->cookie, sizeof(c->cookie), 0) != sizeof(c->cookie)) {
@@ -416,10 +447,9 @@ static int open_all(struct collector *c)
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
-		r = steps[i].open ? steps[i].open(c) : mt_encode_start(c->writer, &c->encode);
+		r = steps[i].open(c);
 		if (r < 0) {
-			tell(c, MT_MESSAGE_FAILED, "cannot %s: %s",
-			     steps[i].verb ? steps[i].verb : "start the encoder", strerror(-r));
+			tell(c, MT_MESSAGE_FAILED, "cannot %s: %s", steps[i].verb, strerror(-r));
 			return r;
 		}
 	}
@@ -431,6 +461,8 @@ static void release_output(struct collector *c)
 {
 	mt_encode_stop(c->encode);
 	c->encode = NULL;
+	mt_stats_close(c->stats);
+	c->stats = NULL;
 	mt_writer_free(c->writer);
 	c->writer = NULL;
 	mt_closep(&c->options.output);
@@ -563,7 +595,17 @@ static void record(struct collector *c)
 	}
 }
 
-static uint32_t sum_up(const struct collector *c, const struct mt_pipeline_counts *counts)
+/* Nothing moves any more: what is written of it from here on would not be seen. */
+static int close_stats(struct collector *c)
+{
+	int r = mt_stats_close(c->stats);
+
+	c->stats = NULL;
+	return r;
+}
+
+static uint32_t sum_up(const struct collector *c, const struct mt_pipeline_counts *counts,
+		       int stats_error)
 {
 	struct mt_summary summary = {
 		.channel = c->options.channel,
@@ -576,6 +618,7 @@ static uint32_t sum_up(const struct collector *c, const struct mt_pipeline_count
 		.keep_stacks = c->options.keep_stacks,
 		.error = c->error,
 		.error_verb = c->error_verb,
+		.stats_error = stats_error,
 	};
 
 	return mt_summary_tell(&summary);
@@ -611,7 +654,7 @@ static void finish(struct collector *c)
 	/* After an error the artifact is not complete, and must not say that it is. */
 	if (!c->error)
 		fail(c, mt_writer_finish(c->writer, &footer), "write the artifact");
-	bits = sum_up(c, &counts);
+	bits = sum_up(c, &counts, close_stats(c));
 	c->leave = mt_place_in_use(c->options.directory);
 	bits |= c->leave ? MT_DONE_IN_USE : 0;
 	snprintf(bytes, sizeof(bytes), "%" PRIu64, mt_writer_bytes(c->writer));

@@ -51,6 +51,7 @@ enum {
 	OPTION_STACK_RING,
 	OPTION_EVENT_RING,
 	OPTION_DRAIN_INTERVAL,
+	OPTION_STATS,
 };
 
 /* Arguments of the collector before the command. */
@@ -69,6 +70,7 @@ struct options {
 	const char *stack_ring; /* NULL: the default */
 	const char *event_ring;
 	const char *drain_interval;
+	const char *stats;  /* NULL: none */
 	const char *faults; /* on purpose, collector/faults.h; or NULL */
 	bool raw_stacks;
 	bool no_stacks;
@@ -89,6 +91,8 @@ struct run {
 	pid_t collector;
 	int channel;
 	int output;
+	int stats; /* -1: none */
+	bool stats_created;
 	bool output_created;
 	char output_path[4200];
 	char *lines[LINES_MAX];
@@ -135,6 +139,7 @@ static const char usage_text[] =
 	"      --event-ring=SIZE    each thread's buffer for events: 4K to 64M, default 128K\n"
 	"      --drain-interval=MS  empty them so often, in milliseconds: 1 (default) to 60000\n"
 	"      --keep-stacks        keep the copied stacks, for memtrack-report --verify-stacks\n"
+	"      --stats=FILE         write what memtrack did and how long it took, as JSON lines\n"
 	"  -v, --verbose            print a summary on stderr at the end\n"
 	"  -q, --quiet              show no progress, where stderr is a terminal\n"
 	"  -h, --help               print this\n"
@@ -250,11 +255,21 @@ static const char **text_of(struct options *o, int opt)
 		return &o->event_ring;
 	case OPTION_DRAIN_INTERVAL:
 		return &o->drain_interval;
+	case OPTION_STATS:
+		return &o->stats;
 	case OPTION_FAULTS:
 		return &o->faults;
 	default:
 		return NULL;
 	}
+}
+
+/* The variable's value; NULL where there is none. */
+static const char *named_by(const char *variable)
+{
+	const char *value = secure_getenv(variable);
+
+	return value && value[0] ? value : NULL;
 }
 
 /* Returns 0, or 1 + the exit status to end with. */
@@ -269,6 +284,7 @@ static int parse_options(int argc, char **argv, struct options *o)
 		{ "drain-interval", required_argument, NULL, OPTION_DRAIN_INTERVAL },
 		{ "no-stacks", no_argument, NULL, OPTION_NO_STACKS },
 		{ "no-stack-compression", no_argument, NULL, OPTION_RAW_STACKS },
+		{ "stats", required_argument, NULL, OPTION_STATS },
 		{ "inject-faults", required_argument, NULL, OPTION_FAULTS },
 		{ "keep-stacks", no_argument, NULL, OPTION_KEEP_STACKS },
 		{ "no-learned-stacks", no_argument, NULL, OPTION_NO_LEARNED_STACKS },
@@ -286,6 +302,7 @@ static int parse_options(int argc, char **argv, struct options *o)
 		.raw_stacks = switched_off("MEMTRACK_STACK_COMPRESSION"),
 		.keep_stacks = is_on("MEMTRACK_KEEP_STACKS"),
 		.no_learned_stacks = switched_off("MEMTRACK_LEARNED_STACKS"),
+		.stats = named_by("MEMTRACK_STATS"),
 	};
 	opterr = 0;
 	while ((opt = getopt_long(argc, argv, "+:o:vqhV", longs, NULL)) != -1) {
@@ -386,6 +403,40 @@ static int prepare_place(struct run *run)
 	return r;
 }
 
+static void give_to_user(const struct run *run, int fd, const char *path)
+{
+	if (run->user.change && fchown(fd, run->user.uid, run->user.gid) < 0)
+		say("cannot give '%s' to the user: %s, ignoring", path, strerror(errno));
+}
+
+static int open_stats(struct run *run)
+{
+	const char *path = run->options.stats;
+	int fd;
+
+	if (!path)
+		return 0;
+	fd = mt_place_open_stats(path, &run->stats_created);
+	if (fd < 0) {
+		say("cannot write statistics to '%s': %s; give another file with --stats", path,
+		    fd == -EBUSY ? "another run is writing it" : strerror(-fd));
+		return fd;
+	}
+	run->stats = fd;
+	if (run->stats_created)
+		give_to_user(run, fd, path);
+	return 0;
+}
+
+/* Whether the artifact's path is that of the statistics, too. */
+static bool is_stats_file(const struct run *run, const char *path)
+{
+	struct stat stats, output;
+
+	return run->stats >= 0 && fstat(run->stats, &stats) == 0 && stat(path, &output) == 0 &&
+	       stats.st_dev == output.st_dev && stats.st_ino == output.st_ino;
+}
+
 static int open_output(struct run *run)
 {
 	int fd = mt_place_open_output(run->options.output, run->options.command[0],
@@ -394,15 +445,15 @@ static int open_output(struct run *run)
 
 	if (fd < 0) {
 		say("cannot write '%s': %s; give another file with -o", run->output_path,
-		    fd == -EINVAL  ? "not a regular file"
-		    : fd == -EBUSY ? "another run is writing it"
-				   : strerror(-fd));
+		    fd == -EINVAL			   ? "not a regular file"
+		    : fd != -EBUSY			   ? strerror(-fd)
+		    : is_stats_file(run, run->output_path) ? "the statistics go there"
+							   : "another run is writing it");
 		return fd;
 	}
 	run->output = fd;
-	if (run->user.change && run->output_created && fchown(fd, run->user.uid, run->user.gid) < 0)
-		say("cannot give '%s' to the user: %s, ignoring", run->output_path,
-		    strerror(errno));
+	if (run->output_created)
+		give_to_user(run, fd, run->output_path);
 	return 0;
 }
 
@@ -457,6 +508,8 @@ static void list_arguments(const struct run *run, const char *path, int channel,
 		add_argument(ret, "--keep-stacks");
 	if (o->no_learned_stacks)
 		add_argument(ret, "--no-learned-stacks");
+	if (run->stats >= 0)
+		add_argument(ret, "--stats=%d", run->stats);
 	pass_on(ret, "inject-faults", o->faults);
 	add_argument(ret, "--");
 }
@@ -482,6 +535,8 @@ __attribute__((noreturn)) static void exec_collector(struct run *run, int channe
 		memcpy(argv + fixed.n, run->options.command, n * sizeof(char *));
 		fcntl(channel, F_SETFD, 0);
 		fcntl(run->output, F_SETFD, 0);
+		if (run->stats >= 0)
+			fcntl(run->stats, F_SETFD, 0);
 		fcntl(STDERR_FILENO, F_SETFD, 0);
 		r = leave_standard_descriptors();
 		if (r == 0) {
@@ -496,8 +551,14 @@ __attribute__((noreturn)) static void exec_collector(struct run *run, int channe
 
 static int start_collector(struct run *run)
 {
+	struct stat st;
 	int pair[2];
 
+	if (run->stats >= 0 && fstat(run->stats, &st) == 0 && S_ISREG(st.st_mode) &&
+	    ftruncate(run->stats, 0) < 0) {
+		say("cannot empty '%s': %s", run->options.stats, strerror(errno));
+		return mt_neg_errno();
+	}
 	if (ftruncate(run->output, 0) < 0 ||
 	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) {
 		say("cannot start the collector: %s", strerror(errno));
@@ -722,7 +783,7 @@ static int start(struct run *run)
 
 int main(int argc, char **argv)
 {
-	struct run run = { .channel = -1, .output = -1 };
+	struct run run = { .channel = -1, .output = -1, .stats = -1 };
 	int status, r;
 
 	if (fill_standard_descriptors() < 0)
@@ -730,12 +791,14 @@ int main(int argc, char **argv)
 	r = parse_options(argc, argv, &run.options);
 	if (r)
 		return r - 1;
+	mt_launch_user(&run.user);
+	if (open_stats(&run) < 0)
+		return STATUS_FAILED;
 	r = mt_forward_init(&run.forward);
 	if (r < 0) {
 		say("cannot take signals: %s", strerror(-r));
 		return STATUS_FAILED;
 	}
-	mt_launch_user(&run.user);
 
 	r = start(&run);
 	if (r) {
@@ -743,6 +806,8 @@ int main(int argc, char **argv)
 			mt_launch_cancel(&run.launch);
 		if (run.output >= 0 && run.output_created)
 			unlink(run.output_path);
+		if (run.stats_created)
+			unlink(run.options.stats);
 		mt_place_close(&run.place);
 		return r;
 	}

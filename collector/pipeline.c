@@ -21,6 +21,7 @@
 #include "collector/assemble.h"
 #include "collector/call_tree.h"
 #include "collector/clock.h"
+#include "collector/gauges.h"
 #include "collector/keep.h"
 #include "collector/merge.h"
 #include "collector/modules.h"
@@ -45,10 +46,12 @@ struct mt_pipeline {
 	struct mt_modules *modules;
 	struct mt_processes *processes;
 	struct mt_watch *watch;
-	struct mt_assembler *assemblers; /* MT_SLOTS of them */
-	char *blob;			 /* MT_RECORD_MAX_BYTES for the one at hand */
-	struct mt_keep *keep;		 /* NULL: stacks are not kept */
-	uint32_t thread;		 /* whose event is resolved, id in the artifact */
+	struct mt_assembler *assemblers;  /* MT_SLOTS of them */
+	char *blob;			  /* MT_RECORD_MAX_BYTES for the one at hand */
+	struct mt_keep *keep;		  /* NULL: stacks are not kept */
+	struct mt_gauges *gauges;	  /* NULL: no statistics */
+	struct mt_stats_resolve resolved; /* until the last row of it */
+	uint32_t thread;		  /* whose event is resolved, id in the artifact */
 	uint32_t root;
 	uint32_t nodes_put; /* nodes below this are put */
 	uint64_t next_sweep_ns;
@@ -132,6 +135,11 @@ int mt_pipeline_new(const struct mt_pipeline_config *config, struct mt_pipeline 
 			return r;
 		mt_stacks_observe(p->stacks, on_unwound, p);
 	}
+	if (config->stats) {
+		r = mt_gauges_new(config->stats, config->segments, config->probes, &p->gauges);
+		if (r < 0)
+			return r;
+	}
 	*ret = mt_take_ptr(p);
 	return 0;
 }
@@ -145,6 +153,7 @@ void mt_pipeline_free(struct mt_pipeline *p)
 	mt_modules_free(p->modules);
 	mt_stacks_free(p->stacks);
 	mt_keep_free(p->keep);
+	mt_gauges_free(p->gauges);
 	mt_call_tree_done(&p->tree);
 	mt_merge_free(p->merge);
 	for (uint32_t i = 0; p->assemblers && i < MT_SLOTS; i++)
@@ -467,6 +476,44 @@ static int drain(struct mt_pipeline *p, uint64_t now_ns)
 	return 0;
 }
 
+/* A row of what has been resolved since start_ns, before which the encoder had been waited
+ * for for waited_ns; and the events are told of. */
+static void measure_resolve(struct mt_pipeline *p, uint64_t start_ns, uint64_t waited_ns)
+{
+	struct mt_stats_resolve now = {
+		.start_ns = start_ns,
+		.wait_ns = mt_encode_waited_ns(p->config.encode) - waited_ns,
+		.events = mt_encode_events(p->config.encode),
+		.chains = p->nodes_put - MT_NODE_FIRST,
+	}, row = now;
+	struct mt_stacks_counts counts;
+
+	mt_stacks_counts(p->stacks, &counts);
+	now.records = counts.records;
+	row.records = now.records - p->resolved.records;
+	row.events -= p->resolved.events;
+	row.chains -= p->resolved.chains;
+	p->resolved = now;
+	mt_stats_drained(p->config.stats, now.events);
+	if (row.events || row.records)
+		mt_stats_resolve(p->config.stats, &row);
+}
+
+/* Hands the cells on that are below that time, as many as a pass may. */
+static int64_t merge_cells(struct mt_pipeline *p, uint64_t below_ns)
+{
+	uint64_t start_ns, waited_ns;
+	int64_t cells;
+
+	if (!p->config.stats)
+		return mt_merge_cells(p->merge, below_ns, MT_PIPELINE_CELLS, on_cell, p);
+	start_ns = mt_clock_ns();
+	waited_ns = mt_encode_waited_ns(p->config.encode);
+	cells = mt_merge_cells(p->merge, below_ns, MT_PIPELINE_CELLS, on_cell, p);
+	measure_resolve(p, start_ns, waited_ns);
+	return cells;
+}
+
 static int64_t pass(struct mt_pipeline *p, uint64_t now_ns, uint64_t below_ns)
 {
 	int64_t cells;
@@ -484,10 +531,12 @@ static int64_t pass(struct mt_pipeline *p, uint64_t now_ns, uint64_t below_ns)
 	/* Whatever names a record that was left on its ring happened after that was captured. */
 	if (p->refused_ns && p->refused_ns < below_ns)
 		below_ns = p->refused_ns;
-	cells = mt_merge_cells(p->merge, below_ns, MT_PIPELINE_CELLS, on_cell, p);
+	cells = merge_cells(p, below_ns);
 	if (cells < 0)
 		return cells;
 	mt_segments_release(p->config.segments);
+	if (p->gauges)
+		mt_gauges_read(p->gauges, now_ns);
 	if (p->refused_ns && !cells)
 		mt_stacks_make_room(p->stacks);
 	r = mt_processes_advance(p->processes, mt_merge_reached_ns(p->merge));

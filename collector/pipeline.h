@@ -6,8 +6,8 @@
  *   drain -> merge -> decode -> unwind -> (queue) -> encode -> write
  *
  * Contract
- *   Input:     open segments and, in an eBPF run, open probes; both borrowed, as are encode
- *              and faults.
+ *   Input:     open segments and, in an eBPF run, open probes; both borrowed, as are encode,
+ *              stats and faults.
  *   Ownership: mt_pipeline_new() gives an object for mt_pipeline_free(), which takes NULL.
  *   Errors:    negative errno, of memory mostly.  The first one ends the recording; the
  *              caller switches the targets off and says so.
@@ -20,6 +20,7 @@
 #include "collector/segments.h"
 #include "collector/session.h"
 #include "collector/stacks.h"
+#include "collector/stats.h"
 
 #define MT_PIPELINE_CELLS (128 * 1024)
 /* Processes not tracked that are told of one by one. */
@@ -29,6 +30,7 @@ struct mt_pipeline_config {
 	struct mt_segments *segments;
 	struct mt_probes *probes; /* NULL: inline */
 	struct mt_encode *encode;
+	struct mt_stats *stats;	  /* NULL: none */
 	struct mt_faults *faults; /* what is to happen to stack records on purpose; or NULL */
 	const char *shim_name;
 	bool keep_stacks; /* in the artifact */

@@ -249,29 +249,51 @@ void mt_place_outlive(const char *directory)
 	mt_place_remove(directory);
 }
 
+static int open_or_create(const char *path, bool *ret_created)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+
+	*ret_created = fd >= 0;
+	if (fd < 0 && errno == EEXIST) /* Not to wait for the reader of a fifo. */
+		fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
+	return fd < 0 ? mt_neg_errno() : fd;
+}
+
+/* For this run alone; a file system without locks can not tell. */
+static int reserve(int fd)
+{
+	return flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK ? -EBUSY : 0;
+}
+
 static int open_regular(const char *path, bool *ret_created)
 {
-	mt_cleanup(mt_closep) int fd = -1;
-	bool created = true;
+	mt_cleanup(mt_closep) int fd = open_or_create(path, ret_created);
 	struct stat st;
+	int r;
 
-	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-	if (fd < 0 && errno == EEXIST) {
-		created = false;
-		/* Not to wait for the reader of a fifo. */
-		fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
-	}
 	if (fd < 0)
-		return errno == ENXIO ? -EINVAL : mt_neg_errno();
+		return fd == -ENXIO ? -EINVAL : fd;
 	if (fstat(fd, &st) < 0)
 		return mt_neg_errno();
 	if (!S_ISREG(st.st_mode))
 		return -EINVAL;
-	/* A file system without locks can not tell. */
-	if (flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
-		return -EBUSY;
-	*ret_created = created;
-	return mt_take_fd(&fd);
+	r = reserve(fd);
+	return r < 0 ? r : mt_take_fd(&fd);
+}
+
+int mt_place_open_stats(const char *path, bool *ret_created)
+{
+	mt_cleanup(mt_closep) int fd = open_or_create(path, ret_created);
+	struct stat st;
+	int r = 0;
+
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &st) < 0)
+		return mt_neg_errno();
+	if (S_ISREG(st.st_mode))
+		r = reserve(fd);
+	return r < 0 ? r : mt_take_fd(&fd);
 }
 
 int mt_place_open_output(const char *path, const char *command, pid_t tgid, char *what,

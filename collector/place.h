@@ -60,3 +60,9 @@ void mt_place_outlive(const char *directory);
  */
 int mt_place_open_output(const char *path, const char *command, pid_t tgid, char *what,
 			 size_t what_room, bool *ret_created);
+
+/*
+ * Opens a file for statistics, before anything else is done; one that is not regular is opened
+ * so that writes do not wait.  Else as mt_place_open_output().
+ */
+int mt_place_open_stats(const char *path, bool *ret_created);

@@ -144,6 +144,9 @@ static uint32_t complain(const struct mt_summary *s)
 		     (uint64_t)(control->lost_lives + control->lost_members));
 		bits |= MT_DONE_LOST;
 	}
+	if (s->stats_error) /* Nothing of the artifact is missing. */
+		tell(s, MT_MESSAGE_NOTE, "cannot write the statistics: %s; they end before that",
+		     strerror(-s->stats_error));
 	if (n->not_tracked > MT_PIPELINE_NOTES)
 		tell(s, MT_MESSAGE_SUMMARY,
 		     "not tracked: %" PRIu64 " more; the artifact names them",

@@ -25,6 +25,7 @@ struct mt_summary {
 	bool keep_stacks;
 	int error; /* what ended the recording, or 0 */
 	const char *error_verb;
+	int stats_error; /* what ended the statistics, or 0 */
 };
 
 /* Tells what is missing from the artifact, then everything else; returns MT_DONE_* bits. */

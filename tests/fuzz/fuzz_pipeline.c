@@ -417,7 +417,7 @@ static void open_run(struct run *run, struct mt_writer *writer, bool keep_stacks
 	must(mt_segments_open(&segments, &run->segments) == 0);
 	for (uint32_t i = 0; i < SLOTS; i += MT_CHUNK_SLOTS)
 		must(mt_segments_give_chunk(run->segments, false, 1, &welcome) == 0);
-	must(mt_encode_start(writer, &run->encode) == 0);
+	must(mt_encode_start(writer, NULL, &run->encode) == 0);
 	pipeline.segments = run->segments;
 	pipeline.encode = run->encode;
 	must(mt_pipeline_new(&pipeline, &run->pipeline) == 0);

@@ -34,7 +34,8 @@ static void open_modules(void)
 	int fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
 
 	fuzz_must(fd >= 0 && mt_writer_new(fd, &header, &writer) == 0);
-	fuzz_must(mt_encode_start(writer, &encode) == 0 && mt_modules_new(encode, &modules) == 0);
+	fuzz_must(mt_encode_start(writer, NULL, &encode) == 0 &&
+		  mt_modules_new(encode, &modules) == 0);
 }
 
 static void close_modules(void)

@@ -6,6 +6,7 @@ import signal
 import subprocess
 
 import ledger
+import relatives
 import tap
 import tracked
 
@@ -24,34 +25,6 @@ def kill_target(capture):
         yield from tracked.losses(artifact)
 
 
-def children(tgid):
-    """{tgid: name}"""
-    found = {}
-    for entry in os.listdir("/proc"):
-        if not entry.isdigit():
-            continue
-        try:
-            with open(f"/proc/{entry}/stat", encoding="utf-8", errors="replace") as file:
-                stat = file.read()
-        except OSError:
-            continue
-        name, _, rest = stat.partition("(")[2].rpartition(")")
-        if int(rest.split()[1]) == tgid:
-            found[int(entry)] = name
-    return found
-
-
-def find_collector(tgid):
-    """The one below memtrack-run; names are cut after 15 bytes."""
-    below = children(tgid)
-    for child in list(below):
-        below.update(children(child))
-    found = [child for child, name in below.items() if name == "memtrack-collector"[:15]]
-    if len(found) != 1:
-        raise RuntimeError(f"not one collector below memtrack-run: {below}")
-    return found[0]
-
-
 def kill_collector(capture):
     """The target goes on and ends as it would; memtrack-run says what happened."""
     artifact = f"collector.{capture}.mtk"
@@ -62,7 +35,7 @@ def kill_collector(capture):
         try:
             if process.stdout.readline() != b"ready\n":
                 yield "the target did not become ready"
-            os.kill(find_collector(process.pid), signal.SIGKILL)
+            os.kill(relatives.find_collector(process.pid), signal.SIGKILL)
             out, err = process.communicate(b"", tracked.SECONDS)
         except BaseException:
             os.killpg(process.pid, signal.SIGKILL)

@@ -15,6 +15,7 @@ test_scripts +=			\
 	%D%/programs.test	\
 	%D%/progress.test	\
 	%D%/refusals.test	\
+	%D%/stats.test		\
 	%D%/transparency.test
 
 EXTRA_DIST +=				\
@@ -35,6 +36,8 @@ EXTRA_DIST +=				\
 	%D%/progress.py			\
 	%D%/refusals.py			\
 	%D%/refusals.tab		\
+	%D%/relatives.py		\
+	%D%/stats.py			\
 	%D%/table.py			\
 	%D%/tap.py			\
 	%D%/tracked.py			\

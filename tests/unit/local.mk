@@ -26,7 +26,7 @@ unit_tests += %D%/test_assemble %D%/test_merge %D%/test_size %D%/test_tuning
 ## The collector's stages, but for the codec and the unwinder.
 unit_tests += %D%/test_batch %D%/test_encode %D%/test_faults %D%/test_keep %D%/test_place	\
 	%D%/test_processes %D%/test_progress	\
-	%D%/test_session %D%/test_stacks %D%/test_watch
+	%D%/test_session %D%/test_stacks %D%/test_stats %D%/test_watch
 collector_test_libs = tests/libsample.a $(collector_libs) $(CHECK_LIBS)
 %C%_test_batch_SOURCES     = %D%/test_batch.c
 %C%_test_batch_CFLAGS      = $(unit_cflags)
@@ -55,6 +55,9 @@ collector_test_libs = tests/libsample.a $(collector_libs) $(CHECK_LIBS)
 %C%_test_stacks_SOURCES    = %D%/test_stacks.c tests/inline_slot.h tests/stack_player.h
 %C%_test_stacks_CFLAGS     = $(unit_cflags)
 %C%_test_stacks_LDADD      = $(collector_test_libs)
+%C%_test_stats_SOURCES     = %D%/test_stats.c
+%C%_test_stats_CFLAGS      = $(unit_cflags)
+%C%_test_stats_LDADD       = $(collector_test_libs)
 %C%_test_watch_SOURCES     = %D%/test_watch.c
 %C%_test_watch_CFLAGS      = $(unit_cflags)
 %C%_test_watch_LDADD       = $(collector_test_libs)
@@ -94,7 +97,11 @@ unit_tests += %D%/test_decode %D%/test_digest %D%/test_stack_delta
 %C%_test_stack_delta_LDADD   = collector/libcollector.a $(XXHASH_LIBS) $(CHECK_LIBS)
 
 ## The shim's code, but not its flags: here it may be sanitized.
-unit_tests += %D%/test_ring_append
+unit_tests += %D%/test_gauges %D%/test_ring_append
+%C%_test_gauges_SOURCES = %D%/test_gauges.c %D%/ring_writer.c %D%/ring_writer.h	\
+	preload/ring.c
+%C%_test_gauges_CFLAGS  = $(unit_cflags)
+%C%_test_gauges_LDADD   = $(collector_test_libs)
 %C%_test_ring_append_SOURCES = %D%/test_ring_append.c preload/ring.c
 %C%_test_ring_append_CFLAGS  = $(unit_cflags)
 %C%_test_ring_append_LDADD   = $(CHECK_LIBS)

@@ -26,7 +26,7 @@ static void setup(void)
 {
 	fd = memfd_create("artifact", MFD_CLOEXEC);
 	ck_assert_int_eq(mt_writer_new(dup(fd), &header, &writer), 0);
-	ck_assert_int_eq(mt_encode_start(writer, &encode), 0);
+	ck_assert_int_eq(mt_encode_start(writer, NULL, &encode), 0);
 }
 
 static void teardown(void)

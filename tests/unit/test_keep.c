@@ -43,7 +43,7 @@ static void setup(void)
 	memset(lens, 0, sizeof(lens));
 	fd = artifact_fd("", 0);
 	ck_assert_int_eq(mt_writer_new(dup(fd), &header, &writer), 0);
-	ck_assert_int_eq(mt_encode_start(writer, &encode), 0);
+	ck_assert_int_eq(mt_encode_start(writer, NULL, &encode), 0);
 	ck_assert_int_eq(mt_encode_put(encode, MT_BATCH_MODULE, &module), 0);
 	ck_assert_int_eq(mt_encode_put(encode, MT_BATCH_PROCESS, &process), 0);
 	ck_assert_int_eq(mt_encode_put(encode, MT_BATCH_THREAD, &thread), 0);

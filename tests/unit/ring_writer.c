@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * ring_writer.c - see ring_writer.h
+ */
+#include "tests/unit/ring_writer.h"
+
+#include <sys/rseq.h>
+#include <time.h>
+
+#include "preload/real.h"
+#include "preload/ring.h"
+#include "preload/session.h"
+
+struct mt_session mt_session;
+struct mt_libc mt_libc;
+
+static struct mt_ring ring;
+
+void mt_session_end(void)
+{
+	mt_session.on = 0;
+}
+
+bool mt_session_orphaned(void)
+{
+	return false;
+}
+
+void ring_writer_take(struct mt_thread *head, void *cells, uint32_t bytes, uint32_t slot,
+		      struct mt_control *control, struct mt_gate *gate, bool rseq)
+{
+	mt_session.control = control;
+	mt_session.gate = gate;
+	mt_libc.clock_gettime = clock_gettime;
+	ring = (struct mt_ring){
+		.head = head,
+		.cells = cells,
+		.bytes = bytes,
+		.rseq = rseq && __rseq_size,
+		.slot = slot,
+	};
+}
+
+bool ring_writer_append(void)
+{
+	static const struct mt_cell cell = { .head = MT_CELL_HEAD(MT_CELL_FREE, 10, 0, 0) };
+
+	return mt_ring_try(&ring, &cell);
+}
