@@ -46,6 +46,8 @@ int mt_batch_new(struct mt_batch **ret)
 
 	if (!batch)
 		return -ENOMEM;
+	/* Touched now: a run has its memory from the start, however full its queues get. */
+	memset(batch->bytes, 0, sizeof(batch->bytes));
 	mt_batch_clear(batch);
 	*ret = mt_take_ptr(batch);
 	return 0;

@@ -352,8 +352,12 @@ int mt_stats_open(int fd, struct mt_stats **ret)
 	pthread_condattr_destroy(&attr);
 	s->filling = malloc(MT_STATS_BUFFER_BYTES);
 	s->writing = malloc(MT_STATS_BUFFER_BYTES);
-	if (s->filling && s->writing)
+	if (s->filling && s->writing) {
+		/* Touched now: what is measured does not grow by being measured. */
+		memset(s->filling, 0, MT_STATS_BUFFER_BYTES);
+		memset(s->writing, 0, MT_STATS_BUFFER_BYTES);
 		r = -pthread_create(&s->thread, NULL, writer, s);
+	}
 	if (r < 0) {
 		free_all(s);
 		return r;

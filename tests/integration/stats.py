@@ -19,6 +19,8 @@ FIXTURES = f"{tracked.BUILD}/fixtures"
 STORM = [f"{FIXTURES}/alloc_storm_procs", "16", "20000"]
 STORM_EVENTS = 16 * 20000 * 2
 CELL = 32
+MOST_MEMORY = 96 << 20
+MOST_GROWTH = 1.1  # of the memory, where there are four times the events
 NEVER = "--drain-interval=60000"  # but at the end, and where a ring is full
 
 NUMBERS = {
@@ -210,6 +212,18 @@ def stack_ring(*options):
         yield f"a peak of {peak} bytes, not all that was on the ring"
 
 
+def memory(capture):
+    """What the collector needs does not depend on how long the run is."""
+    if "ASAN_OPTIONS" in os.environ:
+        return  # freed memory is not used again there
+    peaks = []
+    for pairs in (20000, 80000):
+        rows, _ = run(capture, [f"{FIXTURES}/alloc_storm_procs", "16", str(pairs)])
+        peaks.append(max(row["rss_bytes"] for row in of_kind(rows, "backlog")))
+    if peaks[1] > MOST_MEMORY or peaks[1] > peaks[0] * MOST_GROWTH:
+        yield f"peaks of {peaks} bytes"
+
+
 def by_variable(capture):
     """MEMTRACK_STATS, which the option wins over; an empty one is none."""
     command = ["/bin/true"]
@@ -312,8 +326,8 @@ def main():
                         ("--no-stack-compression",), ("--no-stacks",)):
             results.attempt(f"{capture} {' '.join(options)}: rows add up", consistent, capture,
                             *options)
-        for case in (counted, same_at_the_end, more_events_more_fill, full_ring, by_variable,
-                     overwritten, full_disk, stuck_reader, killed_collector):
+        for case in (counted, memory, same_at_the_end, more_events_more_fill, full_ring,
+                     by_variable, overwritten, full_disk, stuck_reader, killed_collector):
             results.attempt(f"{capture}: {case.__name__.replace('_', ' ')}", case, capture)
         if capture == "ebpf":
             results.attempt("ebpf: the stack ring's peak", stack_ring)
