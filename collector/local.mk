@@ -118,7 +118,12 @@ collector_libs = %D%/libcollector.a %D%/libunwinder.a artifact/libartifact.a $(L
 	$(LIBELF_LIBS) $(ZSTD_LIBS) $(XXHASH_LIBS) $(MSGPACK_LIBS) -lpthread
 
 bin_PROGRAMS += %D%/memtrack-run
-%C%_memtrack_run_SOURCES  = %D%/memtrack_run.c
+%C%_memtrack_run_SOURCES  =	\
+	%D%/memtrack_run.c	\
+	%D%/run_options.c	\
+	%D%/run_options.h	\
+	%D%/say.c		\
+	%D%/say.h
 %C%_memtrack_run_CPPFLAGS = $(AM_CPPFLAGS) -DMT_PKGLIBDIR='"$(pkglibdir)"'	\
 	-DMT_PKGLIBEXECDIR='"$(pkglibexecdir)"'
 %C%_memtrack_run_LDADD    = $(collector_libs)

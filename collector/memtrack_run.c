@@ -9,10 +9,8 @@
  * Nothing is printed where all went well, unless -v: the command's output may be read by
  * a program.  A terminal shows how far the run is meanwhile, and nothing of that is left.
  */
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -30,29 +28,9 @@
 #include "collector/launch.h"
 #include "collector/place.h"
 #include "collector/progress.h"
+#include "collector/run_options.h"
+#include "collector/say.h"
 #include "collector/status_line.h"
-#include "collector/tuning.h"
-#include "wire/control.h"
-
-enum {
-	STATUS_LOST = 121,
-	STATUS_FAILED = 125,
-	STATUS_NOT_EXECUTABLE = 126,
-	STATUS_NOT_FOUND = 127
-};
-
-/* Options that have no letter. */
-enum {
-	OPTION_KEEP_STACKS = 0x100,
-	OPTION_NO_STACKS,
-	OPTION_RAW_STACKS,
-	OPTION_FAULTS,
-	OPTION_NO_LEARNED_STACKS,
-	OPTION_STACK_RING,
-	OPTION_EVENT_RING,
-	OPTION_DRAIN_INTERVAL,
-	OPTION_STATS,
-};
 
 /* Arguments of the collector before the command. */
 #define FIXED_MAX 32
@@ -63,26 +41,8 @@ enum {
 /* A command that is done by then shows no progress. */
 #define QUIET_NS (2000 * 1000 * 1000ULL)
 
-struct options {
-	const char *output;
-	const char *stack_size;
-	const char *capture;
-	const char *stack_ring; /* NULL: the default */
-	const char *event_ring;
-	const char *drain_interval;
-	const char *stats;  /* NULL: none */
-	const char *faults; /* on purpose, collector/faults.h; or NULL */
-	bool raw_stacks;
-	bool no_stacks;
-	bool keep_stacks;
-	bool no_learned_stacks;
-	bool verbose;
-	bool quiet;
-	char **command;
-};
-
 struct run {
-	struct options options;
+	struct mt_run_options options;
 	struct mt_forward forward;
 	struct mt_place place;
 	struct mt_launch launch;
@@ -101,248 +61,6 @@ struct run {
 	uint64_t artifact_bytes; /* as the collector says */
 	bool done;		 /* the collector said so */
 };
-
-/* One line on stderr, whatever is in the names. */
-__attribute__((format(printf, 1, 2))) static void say(const char *format, ...)
-{
-	char line[8192];
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(line, sizeof(line), format, args);
-	va_end(args);
-	fputs("memtrack-run: ", stderr);
-	for (const char *c = line; *c; c++) {
-		if (iscntrl((unsigned char)*c))
-			fprintf(stderr, "\\x%02x", (unsigned char)*c);
-		else
-			fputc(*c, stderr);
-	}
-	fputc('\n', stderr);
-}
-
-static const char usage_text[] =
-	"usage: memtrack-run [OPTION...] [--] COMMAND [ARGUMENT...]\n"
-	"Runs COMMAND and records each of its heap allocations with its call chain.\n"
-	"\n"
-	"  -o, --output=FILE        the artifact; default memtrack.COMMAND.PID.mtk; a directory:\n"
-	"                           that name in it\n"
-	"      --stack-size=SIZE    bytes of stack copied at most: 4K, 8K (default), 16K, 32K, "
-	"64K\n"
-	"      --capture=HOW        auto (default), ebpf (needs root, or CAP_BPF and CAP_PERFMON)\n"
-	"                           or inline (needs no privileges)\n"
-	"      --no-stacks          record no call chains\n"
-	"      --no-stack-compression\n"
-	"                           hand stacks on as they are, not as differences\n"
-	"      --no-learned-stacks  do not teach threads the call chains that they had before\n"
-	"      --stack-ring=SIZE    the kernel's buffer for stacks: 64K to 1G, default 4M\n"
-	"      --event-ring=SIZE    each thread's buffer for events: 4K to 64M, default 128K\n"
-	"      --drain-interval=MS  empty them so often, in milliseconds: 1 (default) to 60000\n"
-	"      --keep-stacks        keep the copied stacks, for memtrack-report --verify-stacks\n"
-	"      --stats=FILE         write what memtrack did and how long it took, as JSON lines\n"
-	"  -v, --verbose            print a summary on stderr at the end\n"
-	"  -q, --quiet              show no progress, where stderr is a terminal\n"
-	"  -h, --help               print this\n"
-	"  -V, --version            print the version\n"
-	"\n"
-	"memtrack-report FILE shows what was recorded.  Exit status: COMMAND's; 128+n if a signal\n"
-	"ended it; 121: something was lost; 125: memtrack failed; 126, 127: COMMAND could not be\n"
-	"executed or found.\n";
-
-static int check_tuning(const struct options *o, uint64_t window_bytes)
-{
-	uint32_t value;
-
-	if (o->stack_ring && mt_tuning_stack_ring(o->stack_ring, window_bytes, &value) < 0) {
-		say("--stack-ring=%s is not a power of two from 64K, and %d times --stack-size, to"
-		    " 1G",
-		    o->stack_ring, MT_STACK_RING_WINDOWS);
-		return STATUS_FAILED;
-	}
-	if (o->event_ring && mt_tuning_event_ring(o->event_ring, &value) < 0) {
-		say("--event-ring=%s is not a power of two from 4K to 64M", o->event_ring);
-		return STATUS_FAILED;
-	}
-	if (o->drain_interval && mt_tuning_interval(o->drain_interval, &value) < 0) {
-		say("--drain-interval=%s is not a number of milliseconds from 1 to %d",
-		    o->drain_interval, MT_DRAIN_INTERVAL_MAX_MS);
-		return STATUS_FAILED;
-	}
-	return 0;
-}
-
-static int check_options(const struct options *o)
-{
-	static const char *const captures[] = { "auto", "ebpf", "inline" };
-	uint64_t bytes = 0;
-	bool known = false;
-	int r;
-
-	if (mt_size_parse(o->stack_size, UINT32_MAX, &bytes) < 0 || bytes & (bytes - 1) ||
-	    bytes < MT_BUDGET_MIN_BYTES || bytes > MT_BUDGET_MAX_BYTES) {
-		say("--stack-size=%s is not one of 4K, 8K, 16K, 32K, 64K", o->stack_size);
-		return STATUS_FAILED;
-	}
-	for (int i = 0; i < 3; i++)
-		known |= !strcmp(o->capture, captures[i]);
-	if (!known) {
-		say("--capture=%s is not one of auto, ebpf, inline", o->capture);
-		return STATUS_FAILED;
-	}
-	r = check_tuning(o, bytes);
-	if (r)
-		return r;
-	if (!o->command[0]) {
-		say("no command to run; try memtrack-run --help");
-		return STATUS_FAILED;
-	}
-	return 0;
-}
-
-/* Help that did not get out is not help; returns 1 + the exit status. */
-static int print_out(const char *text)
-{
-	if (fputs(text, stdout) != EOF && fflush(stdout) != EOF)
-		return 1 + EXIT_SUCCESS;
-	say("cannot write to standard output: %s", strerror(errno));
-	return 1 + STATUS_FAILED;
-}
-
-/* getopt's own messages come without the remedy.  found: what getopt_long() returned. */
-static int complain_option(char **argv, int found)
-{
-	if (found == ':')
-		say("option '%s' needs a value; try memtrack-run --help", argv[optind - 1]);
-	else if (optopt >= OPTION_KEEP_STACKS ||
-		 (optopt && strchr("hqvV", optopt))) /* as letters these are known */
-		say("option '%s' takes no value; try memtrack-run --help", argv[optind - 1]);
-	else if (optopt) /* in a cluster of letters optind still is at the one before */
-		say("unknown option '-%c'; try memtrack-run --help", optopt);
-	else
-		say("unknown option '%s'; try memtrack-run --help", argv[optind - 1]);
-	return 1 + STATUS_FAILED;
-}
-
-/* Is the variable set to 0? */
-static bool switched_off(const char *variable)
-{
-	const char *value = secure_getenv(variable);
-
-	return value && !strcmp(value, "0");
-}
-
-/* Whether the variable is set, to anything but 0. */
-static bool is_on(const char *variable)
-{
-	const char *value = secure_getenv(variable);
-
-	return value && value[0] && strcmp(value, "0") != 0;
-}
-
-/* Where the value of an option is kept as it was given; NULL: another option. */
-static const char **text_of(struct options *o, int opt)
-{
-	switch (opt) {
-	case 'o':
-		return &o->output;
-	case 's':
-		return &o->stack_size;
-	case 'c':
-		return &o->capture;
-	case OPTION_STACK_RING:
-		return &o->stack_ring;
-	case OPTION_EVENT_RING:
-		return &o->event_ring;
-	case OPTION_DRAIN_INTERVAL:
-		return &o->drain_interval;
-	case OPTION_STATS:
-		return &o->stats;
-	case OPTION_FAULTS:
-		return &o->faults;
-	default:
-		return NULL;
-	}
-}
-
-/* The variable's value; NULL where there is none. */
-static const char *named_by(const char *variable)
-{
-	const char *value = secure_getenv(variable);
-
-	return value && value[0] ? value : NULL;
-}
-
-/* Returns 0, or 1 + the exit status to end with. */
-static int parse_options(int argc, char **argv, struct options *o)
-{
-	static const struct option longs[] = {
-		{ "output", required_argument, NULL, 'o' },
-		{ "stack-size", required_argument, NULL, 's' },
-		{ "capture", required_argument, NULL, 'c' },
-		{ "stack-ring", required_argument, NULL, OPTION_STACK_RING },
-		{ "event-ring", required_argument, NULL, OPTION_EVENT_RING },
-		{ "drain-interval", required_argument, NULL, OPTION_DRAIN_INTERVAL },
-		{ "no-stacks", no_argument, NULL, OPTION_NO_STACKS },
-		{ "no-stack-compression", no_argument, NULL, OPTION_RAW_STACKS },
-		{ "stats", required_argument, NULL, OPTION_STATS },
-		{ "inject-faults", required_argument, NULL, OPTION_FAULTS },
-		{ "keep-stacks", no_argument, NULL, OPTION_KEEP_STACKS },
-		{ "no-learned-stacks", no_argument, NULL, OPTION_NO_LEARNED_STACKS },
-		{ "verbose", no_argument, NULL, 'v' },
-		{ "quiet", no_argument, NULL, 'q' },
-		{ "help", no_argument, NULL, 'h' },
-		{ "version", no_argument, NULL, 'V' },
-		{ NULL, 0, NULL, 0 },
-	};
-	int opt, r;
-
-	*o = (struct options){
-		.stack_size = "8K",
-		.capture = "auto",
-		.raw_stacks = switched_off("MEMTRACK_STACK_COMPRESSION"),
-		.keep_stacks = is_on("MEMTRACK_KEEP_STACKS"),
-		.no_learned_stacks = switched_off("MEMTRACK_LEARNED_STACKS"),
-		.stats = named_by("MEMTRACK_STATS"),
-	};
-	opterr = 0;
-	while ((opt = getopt_long(argc, argv, "+:o:vqhV", longs, NULL)) != -1) {
-		const char **text = text_of(o, opt);
-
-		if (text) {
-			*text = optarg;
-			continue;
-		}
-		switch (opt) {
-		case OPTION_NO_LEARNED_STACKS:
-			o->no_learned_stacks = true;
-			break;
-		case OPTION_KEEP_STACKS:
-			o->keep_stacks = true;
-			break;
-		case OPTION_NO_STACKS:
-			o->no_stacks = true;
-			break;
-		case OPTION_RAW_STACKS:
-			o->raw_stacks = true;
-			break;
-		case 'v':
-			o->verbose = true;
-			break;
-		case 'q':
-			o->quiet = true;
-			break;
-		case 'h':
-			return print_out(usage_text);
-		case 'V':
-			return print_out("memtrack-run " PACKAGE_VERSION "\n");
-		default:
-			return complain_option(argv, opt);
-		}
-	}
-	o->command = argv + optind;
-	r = check_options(o);
-	return r ? 1 + r : 0;
-}
 
 /* A descriptor that the command is to find closed must not become one of ours. */
 static int fill_standard_descriptors(void)
@@ -399,14 +117,14 @@ static int prepare_place(struct run *run)
 	       shim, sizeof(shim));
 	r = mt_place_open(shim, &run->place);
 	if (r < 0)
-		say("cannot prepare '%s': %s", run->place.what, strerror(-r));
+		mt_say("cannot prepare '%s': %s", run->place.what, strerror(-r));
 	return r;
 }
 
 static void give_to_user(const struct run *run, int fd, const char *path)
 {
 	if (run->user.change && fchown(fd, run->user.uid, run->user.gid) < 0)
-		say("cannot give '%s' to the user: %s, ignoring", path, strerror(errno));
+		mt_say("cannot give '%s' to the user: %s, ignoring", path, strerror(errno));
 }
 
 static int open_stats(struct run *run)
@@ -418,8 +136,8 @@ static int open_stats(struct run *run)
 		return 0;
 	fd = mt_place_open_stats(path, &run->stats_created);
 	if (fd < 0) {
-		say("cannot write statistics to '%s': %s; give another file with --stats", path,
-		    fd == -EBUSY ? "another run is writing it" : strerror(-fd));
+		mt_say("cannot write statistics to '%s': %s; give another file with --stats", path,
+		       fd == -EBUSY ? "another run is writing it" : strerror(-fd));
 		return fd;
 	}
 	run->stats = fd;
@@ -444,11 +162,11 @@ static int open_output(struct run *run)
 				      &run->output_created);
 
 	if (fd < 0) {
-		say("cannot write '%s': %s; give another file with -o", run->output_path,
-		    fd == -EINVAL			   ? "not a regular file"
-		    : fd != -EBUSY			   ? strerror(-fd)
-		    : is_stats_file(run, run->output_path) ? "the statistics go there"
-							   : "another run is writing it");
+		mt_say("cannot write '%s': %s; give another file with -o", run->output_path,
+		       fd == -EINVAL			      ? "not a regular file"
+		       : fd != -EBUSY			      ? strerror(-fd)
+		       : is_stats_file(run, run->output_path) ? "the statistics go there"
+							      : "another run is writing it");
 		return fd;
 	}
 	run->output = fd;
@@ -488,7 +206,7 @@ static void pass_on(struct arguments *arguments, const char *name, const char *v
 static void list_arguments(const struct run *run, const char *path, int channel,
 			   struct arguments *ret)
 {
-	const struct options *o = &run->options;
+	const struct mt_run_options *o = &run->options;
 
 	add_argument(ret, "%s", path);
 	add_argument(ret, "--channel=%d", channel);
@@ -546,7 +264,7 @@ __attribute__((noreturn)) static void exec_collector(struct run *run, int channe
 	}
 	snprintf(path + strlen(path), sizeof(path) - strlen(path), ": %s", strerror(-r));
 	mt_channel_send(channel, MT_MESSAGE_FAILED, 0, path);
-	_exit(STATUS_FAILED);
+	_exit(MT_STATUS_FAILED);
 }
 
 static int start_collector(struct run *run)
@@ -556,17 +274,17 @@ static int start_collector(struct run *run)
 
 	if (run->stats >= 0 && fstat(run->stats, &st) == 0 && S_ISREG(st.st_mode) &&
 	    ftruncate(run->stats, 0) < 0) {
-		say("cannot empty '%s': %s", run->options.stats, strerror(errno));
+		mt_say("cannot empty '%s': %s", run->options.stats, strerror(errno));
 		return mt_neg_errno();
 	}
 	if (ftruncate(run->output, 0) < 0 ||
 	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) {
-		say("cannot start the collector: %s", strerror(errno));
+		mt_say("cannot start the collector: %s", strerror(errno));
 		return mt_neg_errno();
 	}
 	run->collector = fork();
 	if (run->collector < 0) {
-		say("cannot start the collector: %s", strerror(errno));
+		mt_say("cannot start the collector: %s", strerror(errno));
 		return mt_neg_errno();
 	}
 	if (run->collector == 0) {
@@ -593,7 +311,7 @@ static int await(struct run *run, enum mt_message_kind kind, struct mt_message *
 		if (ret->kind == (uint32_t)kind)
 			return 0;
 		if (ret->kind == MT_MESSAGE_FAILED) {
-			say("%s", ret->text);
+			mt_say("%s", ret->text);
 			/* It closes the channel when it has let go of the file. */
 			while (mt_channel_receive(run->channel, 0, ret) == 1)
 				;
@@ -602,7 +320,7 @@ static int await(struct run *run, enum mt_message_kind kind, struct mt_message *
 		if (ret->kind == MT_MESSAGE_NOTE)
 			keep_line(run, ret->text);
 	}
-	say("the collector ended before the run began");
+	mt_say("the collector ended before the run began");
 	return -EPIPE;
 }
 
@@ -615,18 +333,18 @@ static int start_command(struct run *run)
 
 	r = await(run, MT_MESSAGE_READY, &message);
 	if (r < 0)
-		return STATUS_FAILED;
+		return MT_STATUS_FAILED;
 	snprintf(variable, sizeof(variable), "%.16s:%s", message.text, run->place.socket);
 	r = mt_channel_send(run->channel, MT_MESSAGE_TARGET, (uint32_t)run->launch.tgid, "");
 	if (r == 0)
 		r = await(run, MT_MESSAGE_GO, &message);
 	if (r < 0)
-		return STATUS_FAILED;
+		return MT_STATUS_FAILED;
 	r = mt_launch_go(&run->launch, run->place.preload, variable);
 	run->launch.tgid = r < 0 ? 0 : run->launch.tgid;
 	if (r < 0) {
-		say("cannot run '%s': %s", run->options.command[0], strerror(-r));
-		return r == -ENOENT ? STATUS_NOT_FOUND : STATUS_NOT_EXECUTABLE;
+		mt_say("cannot run '%s': %s", run->options.command[0], strerror(-r));
+		return r == -ENOENT ? MT_STATUS_NOT_FOUND : MT_STATUS_NOT_EXECUTABLE;
 	}
 	return 0;
 }
@@ -716,7 +434,7 @@ static void check_output(struct run *run)
 		what = "changed by others";
 	if (!what)
 		return;
-	say("'%s' was %s while it was written", run->output_path, what);
+	mt_say("'%s' was %s while it was written", run->output_path, what);
 	run->done_bits |= MT_DONE_FAILED;
 }
 
@@ -736,29 +454,30 @@ static void end_collector(struct run *run, int status)
 		return;
 	}
 	if (waitpid(run->collector, &end, 0) == run->collector && WIFSIGNALED(end))
-		say("the collector was killed by signal %d; '%s' ends before that and the command"
-		    " went on untracked",
-		    WTERMSIG(end), run->output_path);
+		mt_say("the collector was killed by signal %d; '%s' ends before that and the "
+		       "command"
+		       " went on untracked",
+		       WTERMSIG(end), run->output_path);
 	else
-		say("the collector ended early; '%s' is not complete", run->output_path);
+		mt_say("the collector ended early; '%s' is not complete", run->output_path);
 }
 
 static void print_lines(struct run *run)
 {
 	for (uint32_t i = 0; i < run->n_lines; i++) {
 		if (run->lines[i])
-			say("%s", run->lines[i]);
+			mt_say("%s", run->lines[i]);
 		free(run->lines[i]);
 	}
 	if (run->options.verbose && run->done)
-		say("artifact: %s", run->output_path);
+		mt_say("artifact: %s", run->output_path);
 }
 
 static int exit_status(const struct run *run, int status)
 {
 	int own = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 
-	return own == 0 && (!run->done || run->done_bits & ~MT_DONE_IN_USE) ? STATUS_LOST : own;
+	return own == 0 && (!run->done || run->done_bits & ~MT_DONE_IN_USE) ? MT_STATUS_LOST : own;
 }
 
 /* Everything up to the command's first instruction; returns 0 or an exit status. */
@@ -767,17 +486,17 @@ static int start(struct run *run)
 	int r;
 
 	if (prepare_place(run) < 0)
-		return STATUS_FAILED;
+		return MT_STATUS_FAILED;
 	r = mt_launch_fork(run->options.command, &run->user, &run->forward, &run->launch);
 	if (r < 0) {
-		say("cannot start '%s': %s", run->options.command[0], strerror(-r));
+		mt_say("cannot start '%s': %s", run->options.command[0], strerror(-r));
 		run->launch.tgid = 0;
-		return STATUS_FAILED;
+		return MT_STATUS_FAILED;
 	}
 	if (open_output(run) < 0)
-		return STATUS_FAILED;
+		return MT_STATUS_FAILED;
 	if (start_collector(run) < 0)
-		return STATUS_FAILED;
+		return MT_STATUS_FAILED;
 	return start_command(run);
 }
 
@@ -787,17 +506,17 @@ int main(int argc, char **argv)
 	int status, r;
 
 	if (fill_standard_descriptors() < 0)
-		return STATUS_FAILED;
-	r = parse_options(argc, argv, &run.options);
+		return MT_STATUS_FAILED;
+	r = mt_run_options_parse(argc, argv, &run.options);
 	if (r)
 		return r - 1;
 	mt_launch_user(&run.user);
 	if (open_stats(&run) < 0)
-		return STATUS_FAILED;
+		return MT_STATUS_FAILED;
 	r = mt_forward_init(&run.forward);
 	if (r < 0) {
-		say("cannot take signals: %s", strerror(-r));
-		return STATUS_FAILED;
+		mt_say("cannot take signals: %s", strerror(-r));
+		return MT_STATUS_FAILED;
 	}
 
 	r = start(&run);
