@@ -144,6 +144,12 @@ int mt_pipeline_new(const struct mt_pipeline_config *config, struct mt_pipeline 
 	return 0;
 }
 
+/* What is behind these was never written, and is memory only once it is touched. */
+static uint32_t slots_given(const struct mt_pipeline *p)
+{
+	return p->config.segments->chunks_used * MT_CHUNK_SLOTS;
+}
+
 void mt_pipeline_free(struct mt_pipeline *p)
 {
 	if (!p)
@@ -156,7 +162,7 @@ void mt_pipeline_free(struct mt_pipeline *p)
 	mt_gauges_free(p->gauges);
 	mt_call_tree_done(&p->tree);
 	mt_merge_free(p->merge);
-	for (uint32_t i = 0; p->assemblers && i < MT_SLOTS; i++)
+	for (uint32_t i = 0; p->assemblers && i < slots_given(p); i++)
 		mt_assembler_done(&p->assemblers[i]);
 	free(p->assemblers);
 	free(p->blob);
@@ -644,6 +650,6 @@ void mt_pipeline_counts(const struct mt_pipeline *p, struct mt_pipeline_counts *
 		.live_processes = mt_processes_live(p->processes),
 	};
 	mt_stacks_counts(p->stacks, &ret->stacks);
-	for (uint32_t i = 0; i < MT_SLOTS; i++)
+	for (uint32_t i = 0; i < slots_given(p); i++)
 		ret->abandoned_records += p->assemblers[i].abandoned;
 }
