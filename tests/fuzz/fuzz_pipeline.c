@@ -2,10 +2,11 @@
 /*
  * fuzz_pipeline.c - no tracked process makes the collector crash, or its artifact unreadable
  *
- * An input is what targets do to their shared memory, one operation behind the other, in an
- * inline run whose artifact is a memfd: cells that are what they should be but for their
- * numbers, cells of any bytes, records in pieces, heads that jump.  In between the collector
- * has its passes.  Input that ends early reads as zeros.
+ * An input is a byte that says how the run is, and what targets do to their shared memory,
+ * and the kernel to its rings, one operation behind the other: cells that are what they
+ * should be but for their numbers, cells of any bytes, records in pieces, heads that jump.
+ * In between the collector has its passes.  The artifact is a memfd.  Input that ends early
+ * reads as zeros.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,8 @@
 #include "collector/pipeline.h"
 #include "collector/segments.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/kernel.h"
+#include "wire/life.h"
 #include "wire/stack_encode.h"
 
 #define RING_BYTES 4096
@@ -45,7 +48,15 @@ enum operation {
 	PASS,
 	SKIP,
 	COUNTERS,
+	LIFE,
+	OPERATIONS,
 };
+
+/* How the run is: bits of the first byte. */
+#define KEEPS_STACKS 1
+#define HAS_KERNEL 2
+#define NO_COMPRESSION 4
+#define HAS_FAULTS 8
 
 struct input {
 	const uint8_t *bytes;
@@ -56,6 +67,8 @@ struct run {
 	struct mt_segments *segments;
 	struct mt_encode *encode;
 	struct mt_pipeline *pipeline;
+	struct mt_probes *kernel; /* NULL: inline capture */
+	struct mt_faults *faults; /* or NULL */
 	uint64_t time_ns;
 	uint64_t notes;
 	uint16_t id;	/* of the next record in pieces */
@@ -192,7 +205,7 @@ static void put_blob(struct run *run, uint32_t slot, uint8_t kind, const void *r
 }
 
 /* How a stack record comes: the bits of a byte of input. */
-#define BY_BLOB 1    /* not in pieces */
+#define BY_BLOB 1    /* not in pieces, nor from the kernel */
 #define TWICE 2	     /* again */
 #define SPOILT 4     /* with a byte of it changed */
 #define WITH_EVENT 8 /* its event behind it */
@@ -216,6 +229,8 @@ static void send_stack(struct run *run, struct input *in, uint32_t slot, uint8_t
 	for (int i = 0; i < (how & TWICE ? 2 : 1); i++) {
 		if (how & BY_BLOB)
 			put_blob(run, slot, MT_RECORD_STACK, record, len);
+		else if (run->kernel)
+			kernel_put_stack(run->kernel, record, len);
 		else
 			put_record(run, slot, MT_RECORD_STACK, record, len);
 	}
@@ -255,9 +270,9 @@ static void put_capture(struct run *run, struct input *in, uint32_t slot, uint8_
 						   mt_copy_words };
 	static __u64 stack[STACK_WORDS] __attribute__((aligned(MT_GROUP_BYTES)));
 	static char record[8 * STACK_WORDS + 256], scratch[16384] __attribute__((aligned(8)));
+	static char no_reference[MT_WORDS_OFFSET + BUDGET] __attribute__((aligned(8)));
 	struct mt_reference *reference = mt_segments_reference(run->segments, slot);
-	__u64 *dictionary = (__u64 *)((char *)reference + MT_DICTIONARY_OFFSET);
-	__u64 *words = (__u64 *)((char *)reference + MT_WORDS_OFFSET);
+	__u64 *dictionary, *words;
 	struct mt_scratch *s = (struct mt_scratch *)scratch;
 	uint64_t start, end = (uint64_t)(stack + STACK_WORDS);
 	const __u64 all[2] = { ~0ULL, ~0ULL };
@@ -267,6 +282,12 @@ static void put_capture(struct run *run, struct input *in, uint32_t slot, uint8_
 	size_t len;
 
 	must(mt_scratch_inline_bytes(BUDGET) <= sizeof(scratch));
+	if (!reference) {
+		reference = memset(no_reference, 0, sizeof(no_reference));
+		how |= RAW;
+	}
+	dictionary = (__u64 *)((char *)reference + MT_DICTIONARY_OFFSET);
+	words = (__u64 *)((char *)reference + MT_WORDS_OFFSET);
 	start = (uint64_t)(stack + take_byte(in) % (STACK_WORDS - 1));
 	word = stack + take_byte(in) % STACK_WORDS;
 	*word = take_number(in);
@@ -323,6 +344,46 @@ static void put_stack(struct run *run, struct input *in, uint32_t slot)
 	send_stack(run, in, slot, how, (char *)&record, sizeof(record.head) + 8 * n);
 }
 
+/* As the kernel tells of it; or anything. */
+static void put_life(struct run *run, struct input *in)
+{
+	union {
+		struct mt_life_head head;
+		struct mt_life_fork fork;
+		struct mt_life_exec exec;
+		struct mt_life_exit exit;
+	} life = { 0 };
+	size_t len = sizeof(life.exec);
+
+	life.head.type = take_byte(in) % 5;
+	life.head.time_ns = ++run->time_ns;
+	life.head.tgid = TGIDS + take_byte(in) % 8;
+	life.head.tid = TGIDS + take_byte(in) % 8;
+	switch (life.head.type) {
+	case MT_LIFE_FORK:
+		len = sizeof(life.fork);
+		life.fork.parent_tgid = TGIDS + take_byte(in) % 8;
+		life.fork.parent_tid = life.fork.parent_tgid;
+		break;
+	case MT_LIFE_EXEC:
+		take(in, life.exec.comm, take_byte(in) % (sizeof(life.exec.comm) + 1));
+		take(in, life.exec.filename, take_number(in) % (sizeof(life.exec.filename) + 1));
+		break;
+	case MT_LIFE_EXIT:
+		len = sizeof(life.exit);
+		life.exit.exit_code = (uint32_t)take_number(in);
+		life.exit.group_dead = take_byte(in) % 2;
+		take(in, life.exit.comm, take_byte(in) % (sizeof(life.exit.comm) + 1));
+		break;
+	default:
+		len = take_byte(in) % (sizeof(life) + 1);
+		take(in, &life, len);
+	}
+	life.head.len = (uint32_t)len;
+	if (run->kernel)
+		kernel_put_life(run->kernel, &life, len);
+}
+
 static void arrive(struct run *run, struct input *in)
 {
 	struct mt_arrival arrival = {
@@ -339,12 +400,12 @@ static void arrive(struct run *run, struct input *in)
 
 static void operate(struct run *run, struct input *in)
 {
-	uint8_t byte = take_byte(in);
-	uint32_t slot = byte % SLOTS;
+	enum operation operation = take_byte(in) % OPERATIONS;
+	uint32_t slot = take_byte(in) % SLOTS;
 	struct mt_cell cell;
 	uint64_t number;
 
-	switch ((enum operation)(byte / SLOTS)) {
+	switch (operation) {
 	case ANY_CELL:
 		take(in, &cell, sizeof(cell));
 		put(run, slot, &cell);
@@ -363,7 +424,7 @@ static void operate(struct run *run, struct input *in)
 	case FREE:
 	case REALLOC_BEGIN:
 	case REALLOC_END:
-		put_event(run, in, slot, (uint8_t)(MT_CELL_ALLOC + byte / SLOTS - ALLOC));
+		put_event(run, in, slot, (uint8_t)(MT_CELL_ALLOC + operation - ALLOC));
 		break;
 	case LOSS:
 		put_cell(run, slot, MT_CELL_HEAD(MT_CELL_LOSS, 0, 0, 0), take_number(in), 0);
@@ -390,8 +451,13 @@ static void operate(struct run *run, struct input *in)
 		mt_pipeline_skip(run->pipeline);
 		break;
 	case COUNTERS:
-		take(in, &run->segments->control->next_process, 8);
-		take(in, &run->segments->control->lost_events, 8);
+		run->segments->control->next_process = take_number(in);
+		run->segments->control->lost_events = take_number(in);
+		break;
+	case LIFE:
+		put_life(run, in);
+		break;
+	case OPERATIONS:
 		break;
 	}
 }
@@ -403,17 +469,30 @@ static void note(void *ctx, const char *text)
 	run->notes += strlen(text);
 }
 
-static void open_run(struct run *run, struct mt_writer *writer, bool keep_stacks)
+static void open_run(struct run *run, struct mt_writer *writer, uint8_t how)
 {
+	static const char faults[] =
+		"drop/5,duplicate/4,swap/3,corrupt/7,corrupt-head/11,swap:1,drop:2";
 	struct mt_segments_config segments = { .budget_bytes = BUDGET,
 					       .ring_bytes = RING_BYTES,
+					       .flags = how & NO_COMPRESSION ? MT_RUN_RAW : 0,
 					       .control_fd = -1,
 					       .bpf_references_fd = -1 };
 	struct mt_pipeline_config pipeline = {
-		.shim_name = "shim", .note = note, .ctx = run, .keep_stacks = keep_stacks
+		.shim_name = "shim", .note = note, .ctx = run, .keep_stacks = how & KEEPS_STACKS
 	};
+	char problem[MT_FAULTS_PROBLEM];
 	struct mt_welcome welcome;
 
+	if (how & HAS_KERNEL) {
+		run->kernel = kernel_open(SLOTS, BUDGET, how & NO_COMPRESSION);
+		segments.control = kernel_control(run->kernel);
+		segments.bpf_references = kernel_references(run->kernel);
+	}
+	if (how & HAS_FAULTS)
+		must(mt_faults_new(faults, problem, &run->faults) == 0);
+	pipeline.probes = run->kernel;
+	pipeline.faults = run->faults;
 	must(mt_segments_open(&segments, &run->segments) == 0);
 	for (uint32_t i = 0; i < SLOTS; i += MT_CHUNK_SLOTS)
 		must(mt_segments_give_chunk(run->segments, false, 1, &welcome) == 0);
@@ -441,7 +520,10 @@ static void close_run(struct run *run, struct mt_writer *writer, int fd)
 	must(mt_writer_finish(writer, &footer) == 0);
 	mt_writer_free(writer);
 	mt_pipeline_free(run->pipeline);
+	mt_faults_free(run->faults);
 	mt_segments_close(run->segments);
+	if (run->kernel)
+		kernel_close(run->kernel);
 	must(lseek(fd, 0, SEEK_SET) == 0);
 	must(mt_reader_read(fd, &callbacks, NULL, &result) == 0 && result.complete);
 	close(fd);
@@ -456,7 +538,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 	int fd = memfd_create("artifact", MFD_CLOEXEC);
 
 	must(fd >= 0 && mt_writer_new(dup(fd), &header, &writer) == 0);
-	open_run(&run, writer, len % 2);
+	open_run(&run, writer, take_byte(&in));
 	for (int i = 0; in.len && i < OPERATIONS_MAX; i++)
 		operate(&run, &in);
 	close_run(&run, writer, fd);
@@ -477,52 +559,57 @@ static void run_random(uint64_t seed)
 	size_t len = next_random(&state) % sizeof(bytes);
 
 	for (size_t i = 0; i < sizeof(kinds); i++)
-		kinds[i] = (uint8_t)(next_random(&state) % 16 * 16);
+		kinds[i] = (uint8_t)(next_random(&state) % OPERATIONS);
 	for (size_t i = 0; i < len; i++) {
 		bytes[i] = (uint8_t)next_random(&state);
 		if (seed % 3 == 1 && i % 8 != 0)
 			bytes[i] %= 32;
 		if (seed % 3 == 2 && next_random(&state) % 4 == 0)
-			bytes[i] = (uint8_t)(kinds[bytes[i] % 4] | (bytes[i] >> 6));
+			bytes[i] = kinds[bytes[i] % 4];
 	}
 	fuzz_try(bytes, len);
 }
 
-#define STORY_LINES 23
+#define STORY_LINES 27
 
 /* A process that does all it should; with an operation left out, repeated or changed. */
-static void run_story(size_t leave_out, size_t repeat, int change)
+static void run_story(uint8_t how, size_t leave_out, size_t repeat, int change)
 {
-	static const uint8_t story[][12] = {
-		{ ARRIVE * SLOTS, 1, 1, 1, 0, 3, '/', 'a', 'b' },
-		{ THREAD * SLOTS, 1, 2, 1, 1 },
-		{ PROCESS * SLOTS, 1, MT_PROCESS_START, 0 },
-		{ MODULE * SLOTS, 1, 0, 16, 16, 0, 0 },
-		{ STACK * SLOTS, CAPTURED | WITH_EVENT | BY_BLOB, 9, 99, 1 },
-		{ STACK * SLOTS, CAPTURED | WITH_EVENT, 8, 70, 2 },
-		{ STACK * SLOTS, CAPTURED | WITH_EVENT | RAW | BY_BLOB, 7, 3, 4 },
-		{ STACK * SLOTS, SEALED, 0, MT_STACK_KEY, 64, 9, 1, 0, 5, 8, 0, 0 },
-		{ ALLOC * SLOTS, 1, 5, 1, 100, 8 },
-		{ PASS * SLOTS },
-		{ REALLOC_BEGIN * SLOTS, 3, 0, 0, 100, 0 },
-		{ REALLOC_END * SLOTS, 3, 5, 1, 101, 9 },
-		{ THREAD * SLOTS + 1, 2, 2, 2, 2 },
-		{ PROCESS * SLOTS + 1, 2, MT_PROCESS_FORK, 1 },
-		{ FREE * SLOTS + 1, 10, 0, 0, 101, 0 },
-		{ PASS * SLOTS },
-		{ THREAD * SLOTS, 1, 2, 3, 1 },
-		{ FREE * SLOTS, 10, 0, 0, 101, 0 },
-		{ LOSS * SLOTS, 3 },
-		{ HEAD * SLOTS + 2, 1, 2, 3, 4, 5, 6, 7, 8 },
-		{ SKIP * SLOTS },
-		{ COUNTERS * SLOTS, 1 },
-		{ PASS * SLOTS },
+	static const uint8_t story[][16] = {
+		{ ARRIVE, 0, 1, 1, 1, 0, 3, '/', 'a', 'b' },
+		{ THREAD, 0, 1, 2, 1, 1 },
+		{ PROCESS, 0, 1, MT_PROCESS_START, 0 },
+		{ MODULE, 0, 1, 0, 16, 16, 0, 0 },
+		{ STACK, 0, CAPTURED | WITH_EVENT | BY_BLOB, 9, 99, 1 },
+		{ STACK, 0, CAPTURED | WITH_EVENT, 8, 70, 2 },
+		{ STACK, 0, CAPTURED | WITH_EVENT | RAW | BY_BLOB, 7, 3, 4 },
+		{ STACK, 0, SEALED, 0, MT_STACK_KEY, 64, 9, 1, 0, 5, 8, 0, 0 },
+		{ ALLOC, 0, 1, 5, 1, 100, 8 },
+		{ PASS, 0 },
+		{ REALLOC_BEGIN, 0, 3, 0, 0, 100, 0 },
+		{ REALLOC_END, 0, 3, 5, 1, 101, 9 },
+		{ THREAD, 1, 2, 2, 2, 2 },
+		{ PROCESS, 1, 2, MT_PROCESS_FORK, 1 },
+		{ FREE, 1, 10, 0, 0, 101, 0 },
+		{ PASS, 0 },
+		{ THREAD, 0, 1, 2, 3, 1 },
+		{ FREE, 0, 10, 0, 0, 101, 0 },
+		{ LOSS, 0, 3 },
+		{ HEAD, 2, 1, 2, 3, 4, 5, 6, 7, 8 },
+		{ SKIP, 0 },
+		{ COUNTERS, 0, 1, 0 },
+		{ LIFE, 0, MT_LIFE_FORK, 1, 1, 2 },
+		{ LIFE, 0, MT_LIFE_EXEC, 1, 1, 1, 'a', 3, '/', 'a', 'b' },
+		{ LIFE, 0, MT_LIFE_EXIT, 1, 2, 0, 0, 1, 't' },
+		{ LIFE, 0, MT_LIFE_EXIT, 1, 1, 9, 1, 2, 'a', 'b' },
+		{ PASS, 0 },
 	};
-	static const size_t lens[] = { 9, 5, 4, 7, 5, 5, 5, 12, 6, 1,  6, 6,
-				       5, 4, 6, 1, 5, 6, 2, 9,	1, 11, 1 };
+	static const size_t lens[] = { 10, 6, 5, 8, 6, 6,  6, 13, 7, 2,	 7, 7,	6, 5,
+				       7,  2, 6, 7, 3, 10, 2, 4,  6, 11, 9, 10, 2 };
 	uint8_t bytes[512];
-	size_t len = 0;
+	size_t len = 1;
 
+	bytes[0] = how;
 	_Static_assert(sizeof(lens) / sizeof(lens[0]) == STORY_LINES, "a line without a length");
 	for (size_t i = 0; i < sizeof(lens) / sizeof(lens[0]); i++) {
 		for (int n = i == leave_out ? 0 : i == repeat ? 3 : 1; n > 0; n--) {
@@ -539,9 +626,10 @@ static void run_story(size_t leave_out, size_t repeat, int change)
 void fuzz_corpus(void)
 {
 	for (size_t i = 0; i <= STORY_LINES; i++) {
-		run_story(i, STORY_LINES, 0);
+		for (uint8_t how = 0; how < 16; how++)
+			run_story(how, i, STORY_LINES, 0);
 		for (int change = 0; change < 24; change++)
-			run_story(STORY_LINES, i, change);
+			run_story((uint8_t)(change % 16), STORY_LINES, i, change);
 	}
 	for (uint64_t seed = 0; seed < 1000; seed++)
 		run_random(seed);
