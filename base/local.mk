@@ -1,5 +1,6 @@
 ## SPDX-License-Identifier: LGPL-2.1-or-later
 
 EXTRA_DIST +=		\
+	%D%/build_id.h	\
 	%D%/cleanup.h	\
 	%D%/err.h

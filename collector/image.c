@@ -20,6 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/build_id.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "collector/compressed_section.h"
@@ -183,45 +184,14 @@ static int read_code(struct mt_image *image, const struct reading *reading)
 	return 0;
 }
 
-static uint64_t align_up(uint64_t n, uint64_t align)
-{
-	return (n + align - 1) & -align;
-}
-
-/* Whether the notes have a build-id, which is copied then. */
-static bool find_build_id(struct mt_image *image, const uint8_t *notes, size_t len, uint64_t align)
-{
-	size_t at = 0;
-	Elf64_Nhdr nhdr;
-
-	while (len - at >= sizeof(nhdr)) {
-		uint64_t name = at + sizeof(nhdr), desc, next;
-
-		memcpy(&nhdr, notes + at, sizeof(nhdr));
-		desc = align_up(name + nhdr.n_namesz, align);
-		next = align_up(desc + nhdr.n_descsz, align);
-		if (desc > len || nhdr.n_descsz > len - desc)
-			return false;
-		if (nhdr.n_type == NT_GNU_BUILD_ID && nhdr.n_namesz == sizeof(ELF_NOTE_GNU) &&
-		    !memcmp(notes + name, ELF_NOTE_GNU, sizeof(ELF_NOTE_GNU)) && nhdr.n_descsz &&
-		    nhdr.n_descsz <= sizeof(image->build_id)) {
-			memcpy(image->build_id, notes + desc, nhdr.n_descsz);
-			image->build_id_bytes = nhdr.n_descsz;
-			return true;
-		}
-		if (next > len)
-			return false;
-		at = next;
-	}
-	return false;
-}
-
 static int read_build_id(struct mt_image *image, const struct reading *reading)
 {
 	for (size_t i = 0; i < reading->ehdr.e_phnum; i++) {
 		const Elf64_Phdr *phdr = &reading->phdrs[i];
 		mt_cleanup(mt_freep) void *notes = NULL;
 		uint64_t len = phdr->p_filesz < HEAD_BYTES ? phdr->p_filesz : HEAD_BYTES;
+		const uint8_t *found;
+		uint32_t bytes;
 		int r;
 
 		if (phdr->p_type != PT_NOTE)
@@ -229,8 +199,15 @@ static int read_build_id(struct mt_image *image, const struct reading *reading)
 		r = read_new(&reading->source, phdr->p_offset, len, &notes);
 		if (r == -ENOMEM)
 			return r;
-		if (r == 0 && find_build_id(image, notes, len, phdr->p_align == 8 ? 8 : 4))
-			return 0;
+		if (r < 0)
+			continue;
+		found = mt_build_id_find(notes, len, phdr->p_align, sizeof(image->build_id),
+					 &bytes);
+		if (!found)
+			continue;
+		memcpy(image->build_id, found, bytes);
+		image->build_id_bytes = bytes;
+		return 0;
 	}
 	return 0;
 }

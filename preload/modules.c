@@ -31,6 +31,7 @@
 #include <sys/auxv.h>
 #include <sys/stat.h>
 
+#include "base/build_id.h"
 #include "preload/binding.h"
 #include "preload/glibc.h"
 #include "preload/image.h"
@@ -197,30 +198,14 @@ static void put_note(struct mt_self *self, uint32_t reason, const char *what)
 	put_record(self, MT_RECORD_NOTE, &record, sizeof(record), what);
 }
 
-/* The build-id among the notes of [at, at + bytes), which are aligned so. */
 static void read_notes(struct mt_module_record *record, uint64_t at, uint64_t bytes, uint64_t align)
 {
-	align = align == 8 ? 8 : 4;
-	while (bytes >= sizeof(ElfW(Nhdr))) {
-		const ElfW(Nhdr) *note = (const void *)at;
-		const unsigned char *name = (const unsigned char *)(note + 1);
-		uint64_t name_bytes = (note->n_namesz + align - 1) & ~(align - 1);
-		uint64_t size = sizeof(*note) + name_bytes +
-				((note->n_descsz + align - 1) & ~(align - 1));
-		uint32_t i;
+	const uint8_t *found = mt_build_id_find((const void *)at, bytes, align, BUILD_ID_MAX,
+						&record->build_id_bytes);
+	uint32_t i;
 
-		if (size > bytes)
-			return;
-		if (note->n_type == NT_GNU_BUILD_ID && note->n_namesz == 4 && name[0] == 'G' &&
-		    name[1] == 'N' && name[2] == 'U' && note->n_descsz <= BUILD_ID_MAX) {
-			for (i = 0; i < note->n_descsz; i++)
-				record->build_id[i] = name[name_bytes + i];
-			record->build_id_bytes = note->n_descsz;
-			return;
-		}
-		at += size;
-		bytes -= size;
-	}
+	for (i = 0; found && i < record->build_id_bytes; i++)
+		record->build_id[i] = found[i];
 }
 
 /* Is [vaddr, vaddr + bytes) of the object in its memory? */

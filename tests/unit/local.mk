@@ -9,10 +9,13 @@
 
 unit_cflags = $(MT_WARN_CFLAGS) $(MT_SAN_CFLAGS) $(CHECK_CFLAGS)
 
-unit_tests += %D%/test_assemble %D%/test_merge %D%/test_size %D%/test_tuning
+unit_tests += %D%/test_assemble %D%/test_build_id %D%/test_merge %D%/test_size %D%/test_tuning
 %C%_test_assemble_SOURCES = %D%/test_assemble.c
 %C%_test_assemble_CFLAGS  = $(unit_cflags)
 %C%_test_assemble_LDADD   = collector/libcollector.a $(CHECK_LIBS)
+%C%_test_build_id_SOURCES = %D%/test_build_id.c
+%C%_test_build_id_CFLAGS  = $(unit_cflags)
+%C%_test_build_id_LDADD   = $(CHECK_LIBS)
 %C%_test_merge_SOURCES    = %D%/test_merge.c
 %C%_test_merge_CFLAGS     = $(unit_cflags)
 %C%_test_merge_LDADD      = collector/libcollector.a $(CHECK_LIBS)
