@@ -2,7 +2,8 @@
 /*
  * fuzz_proc.c - whatever a process calls itself and what it maps, /proc is read right
  *
- * An input is the length of a name, the name, and the name of a file that is mapped.
+ * An input is a byte, the length of a name and whether what is mapped is looked at when a
+ * process shakes hands, the name, and the name of a file that is mapped.
  */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -88,7 +89,7 @@ static bool can_open(const struct mt_module_record *head)
 	return fd >= 0;
 }
 
-static void map_file(const char *name)
+static void map_file(const char *name, bool arrives)
 {
 	static struct cfi_bytes file;
 	struct {
@@ -107,13 +108,14 @@ static void map_file(const char *name)
 		open_modules();
 	elf_put(&file, &parts);
 	fuzz_must(fd >= 0 && write(fd, file.bytes, file.len) == (ssize_t)file.len);
-	at = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, 0);
+	at = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
 	close(fd);
 	fuzz_must(at != MAP_FAILED);
 	record.head.start = (uintptr_t)at;
 	record.head.end = record.head.start + 4096;
 	memcpy(record.head.build_id, ELF_BUILD_ID, sizeof(record.head.build_id));
 
+	fuzz_must(!arrives || mt_modules_arrive(modules, (uint32_t)getpid()) == 0);
 	missing = mt_modules_missing(modules) + !can_open(&record.head);
 	mt_space_init(&space);
 	mt_space_init(&listing);
@@ -129,6 +131,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
 	char comm[COMM_BYTES] = "", before[COMM_BYTES], name[MEMFD_NAME_BYTES] = "";
 	size_t comm_len = len ? bytes[0] % COMM_BYTES : 0;
+	bool arrives = len && bytes[0] / COMM_BYTES % 2;
 
 	if (!len)
 		return 0;
@@ -141,7 +144,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 	memcpy(name, bytes + comm_len, len < sizeof(name) ? len : sizeof(name) - 1);
 	fuzz_must(prctl(PR_GET_NAME, before) == 0);
 	take_name(comm);
-	map_file(name);
+	map_file(name, arrives);
 	fuzz_must(prctl(PR_SET_NAME, before) == 0);
 	return 0;
 }
@@ -173,7 +176,7 @@ void fuzz_corpus(void)
 	for (size_t i = 0; i < n * n; i++) {
 		const char *a = names[i / n], *b = names[i % n];
 
-		bytes[0] = (char)strnlen(a, COMM_BYTES - 1);
+		bytes[0] = (char)(strnlen(a, COMM_BYTES - 1) + i % 2 * COMM_BYTES);
 		snprintf(bytes + 1, sizeof(bytes) - 1, "%.15s%s", a, b);
 		fuzz_try((const uint8_t *)bytes, strlen(bytes + 1) + 1);
 	}
