@@ -7,7 +7,7 @@
 # sanitizer, whose allocator it would drag into the tracked process.
 #
 # Sets: CC (with -std), MT_WARN_CFLAGS, MT_WARN_CXXFLAGS, MT_WERROR, MT_OWN_LOOPS_CFLAGS,
-# MT_SAN_CFLAGS, MT_FUZZ_LIBS and the conditionals SANITIZERS and FUZZING_ENGINE.
+# MT_SAN_CFLAGS, MT_SAN_LDFLAGS, MT_FUZZ_LIBS and the conditionals SANITIZERS and FUZZING_ENGINE.
 
 # MT_IF_FLAG(FLAG, IF-ACCEPTED, [IF-REFUSED])
 # The compiler of the current language.  An unknown -Wno-* is only reported next to another
@@ -69,9 +69,23 @@ MT_IF_FLAG([-fno-tree-loop-distribute-patterns],
 	[MT_OWN_LOOPS_CFLAGS=-fno-tree-loop-distribute-patterns],
 	[MT_OWN_LOOPS_CFLAGS=-fno-builtin])
 
+dnl What is undefined ends a program, whatever its environment says: nobody reads the words of
+dnl one that goes on.  The runtime is a part of the program: the malloc of a shared one would
+dnl come behind that of a library which is preloaded, and crash in it before it has begun.
 MT_SAN_CFLAGS=
-AS_IF([test "x$enable_sanitizers" != xno],
-	[MT_SAN_CFLAGS="-fsanitize=address,undefined -fno-omit-frame-pointer"])
+MT_SAN_LDFLAGS=
+AS_IF([test "x$enable_sanitizers" != xno], [
+	MT_SAN_CFLAGS="-fsanitize=address,undefined -fno-sanitize-recover=undefined \
+-fno-omit-frame-pointer"
+	AC_MSG_CHECKING([how to link the sanitizers' runtime statically])
+	mt_save_cflags=$CFLAGS
+	for mt_flag in "-static-libasan -static-libubsan" -static-libsan; do
+		CFLAGS="$mt_save_cflags $MT_SAN_CFLAGS $mt_flag"
+		AC_LINK_IFELSE([AC_LANG_PROGRAM()], [MT_SAN_LDFLAGS=$mt_flag; break])
+	done
+	CFLAGS=$mt_save_cflags
+	AS_IF([test "x$MT_SAN_LDFLAGS" = x], [AC_MSG_ERROR([not found])])
+	AC_MSG_RESULT([$MT_SAN_LDFLAGS])])
 AM_CONDITIONAL([SANITIZERS], [test "x$enable_sanitizers" != xno])
 
 MT_FUZZ_LIBS=
@@ -85,5 +99,6 @@ AC_SUBST([MT_WARN_CXXFLAGS])
 AC_SUBST([MT_WERROR])
 AC_SUBST([MT_OWN_LOOPS_CFLAGS])
 AC_SUBST([MT_SAN_CFLAGS])
+AC_SUBST([MT_SAN_LDFLAGS])
 AC_SUBST([MT_FUZZ_LIBS])
 ])
