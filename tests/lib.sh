@@ -8,8 +8,9 @@ set -u
 LC_ALL=C
 export LC_ALL
 
+. "$srcdir/tests/reports.sh"
 work=$(mktemp -d) || exit 99
-trap 'rm -rf "$work"' EXIT
+trap 'reported && echo "Bail out! a sanitizer reported"; rm -rf "$work"' EXIT
 trap 'exit 99' HUP INT TERM
 cd "$work" || exit 99
 

@@ -34,11 +34,9 @@ AM_TESTS_ENVIRONMENT =					\
 	PLOT_PYTHON='$(PLOT_PYTHON)';			\
 	export PLOT_PYTHON srcdir builddir CC CXX BPF_CC HOST_CPPFLAGS BPF_CPPFLAGS NM TEST_SECONDS;
 
-## memtrack itself is tracked, too: the shim stands before what a sanitizer brings along.
+## What a sanitizer reports is looked for, reports.sh.
 if SANITIZERS
-AM_TESTS_ENVIRONMENT +=					\
-	ASAN_OPTIONS="$${ASAN_OPTIONS:+$$ASAN_OPTIONS:}verify_asan_link_order=0";	\
-	export ASAN_OPTIONS;
+AM_TESTS_ENVIRONMENT += SANITIZERS=yes; export SANITIZERS;
 endif
 
 ## .DELETE_ON_ERROR would take the log of a failed run away.
@@ -59,6 +57,12 @@ test_scripts +=			\
 	%D%/report.test		\
 	%D%/style.test
 
+EXTRA_DIST += %D%/reports.test
+if SANITIZERS
+test_scripts += %D%/reports.test
+check_PROGRAMS += %D%/misbehave
+endif
+
 check_PROGRAMS += $(unit_tests)
 
 if ENABLE_BPF
@@ -76,7 +80,8 @@ endif
 
 TESTS += $(unit_tests) $(test_scripts)
 EXTRA_DIST += $(test_scripts) %D%/budget.tab %D%/lib.sh %D%/made_statistics.py	\
-	%D%/named_calls.cc %D%/plot.py %D%/run-program.sh
+	%D%/named_calls.cc %D%/plot.py %D%/reports.sh	\
+	%D%/run-program.sh
 
 ## Text to artifact and back, for tests that need a file; and files in memory.
 check_LIBRARIES += %D%/libsample.a

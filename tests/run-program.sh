@@ -15,23 +15,32 @@ CK_TAP_LOG_FILE_NAME=-
 CK_TIMEOUT_MULTIPLIER=${CK_TIMEOUT_MULTIPLIER:-15}
 export CK_TAP_LOG_FILE_NAME CK_TIMEOUT_MULTIPLIER
 
+. "$srcdir/tests/reports.sh"
 out=$(mktemp) || exit 99
-trap 'rm -f "$out"' EXIT
+trap 'rm -rf "$out" "$reports"' EXIT
 trap 'exit 99' HUP INT TERM
 
 timeout -k 10 "${TEST_SECONDS:-600}" "$@" >"$out"
+status=$?
+if reported; then
+	found=1
+else
+	found=
+fi
 
-awk -v status=$? -v program="${1##*/}" '
+awk -v status=$status -v found=$found -v program="${1##*/}" '
 	/^1\.\.[0-9]+/ { plan = $0; next }
 	/^(not )?ok /  { cases++ }
 	/^not ok /     { failed++ }
 	{ print; last = $0 }
 	END {
-		if (plan == "" && !cases && status == 77) {
+		if (plan == "" && !cases && status == 77 && !found) {
 			print "1..0 # SKIP " last
 			exit
 		}
-		if (status && !(status == 1 && failed))
+		if (found)
+			why = "is reported by a sanitizer"
+		else if (status && !(status == 1 && failed))
 			why = "exits with " status
 		else if (plan == "" && cases)
 			why = "has no plan"
