@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * fuzz_cfi.c - no file and no stack makes the unwinder crash, or its two loops disagree
+ * fuzz_cfi.c - no file and no stack makes the unwinder crash, or its two loops disagree, or
+ * what it knows of chains from before
  *
  * An input is an ELF file; if its first byte is 'E' or 'D', the rest is the .eh_frame or
  * the .debug_frame of one.  Its last bytes are also the words of the stack.
@@ -18,8 +19,11 @@
 #define STACK 0x7fff00000fc0
 #define WORDS 64
 #define FDES 64
+/* So many nodes are a tree of a few MiB. */
+#define TREE_NODES (1u << 16)
 
 static struct mt_unwinder *unwinder;
+static struct mt_call_tree tree;
 static struct mt_unwind_full full;
 
 static void must(int good)
@@ -57,15 +61,50 @@ static void find(const struct mt_cfi *cfi, uint64_t vaddr)
 	must(mt_cfi_fast(&row).kind <= MT_FAST_END);
 }
 
+static void close_unwinder(void)
+{
+	mt_unwinder_free(unwinder);
+	unwinder = NULL;
+	mt_call_tree_done(&tree);
+}
+
+/* One for many inputs: what it remembers of the others must not show. */
+static void open_unwinder(void)
+{
+	if (unwinder && mt_call_tree_end(&tree) < TREE_NODES)
+		return;
+	if (unwinder)
+		close_unwinder();
+	must(mt_unwinder_new(&unwinder) == 0);
+	must(mt_call_tree_init(&tree, UINT32_MAX) == 0);
+}
+
+static void check_chain(uint32_t id, const struct mt_trace *trace)
+{
+	for (size_t i = 0; i < trace->len; i++) {
+		const struct mt_call_node *node;
+
+		must(id >= MT_NODE_FIRST);
+		node = mt_call_tree_node(&tree, id);
+		must(!memcmp(&node->frame, &trace->frames[i], sizeof(node->frame)));
+		id = node->parent;
+	}
+	must(id == (uint32_t)trace->stop);
+}
+
 static void unwind(const struct mt_space *space, const struct mt_window *window)
 {
 	static struct mt_trace slow;
 	const struct mt_trace *trace;
+	uint32_t node, again;
 
+	must(mt_unwind(unwinder, space, window, &tree, &node) == 0);
+	must(mt_unwind(unwinder, space, window, &tree, &again) == 0 && node == again);
 	must(mt_unwind_trace(unwinder, space, window, &trace) == 0);
 	must(mt_unwind_full(&full, space, window, &slow) == 0);
 	must(trace->stop != MT_STOP_NONE && trace->stop == slow.stop && trace->len == slow.len);
 	must(!memcmp(trace->frames, slow.frames, trace->len * sizeof(slow.frames[0])));
+	check_chain(node, trace);
 }
 
 /* A stack whose words come from the input, some of them as addresses of code or stack. */
@@ -145,8 +184,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 	struct mt_image *image;
 	int r;
 
-	if (!unwinder)
-		must(mt_unwinder_new(&unwinder) == 0);
+	open_unwinder();
 	if (len && (bytes[0] == 'E' || bytes[0] == 'D') && len < CFI_BYTES_MAX / 2) {
 		section.len = 0;
 		cfi_put_bytes(&section, bytes + 1, len - 1);
@@ -235,7 +273,6 @@ void fuzz_corpus(void)
 	elf_put(&file, &parts);
 	fuzz_try_around(file.bytes, file.len, 1);
 	/* They are the process's, not a leak. */
-	mt_unwinder_free(unwinder);
-	unwinder = NULL;
+	close_unwinder();
 	mt_unwind_full_done(&full);
 }

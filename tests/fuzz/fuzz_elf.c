@@ -13,7 +13,9 @@
 #include <unistd.h>
 #include <zstd.h>
 
+#include "collector/call_site.h"
 #include "collector/compressed_section.h"
+#include "collector/frame_pointer.h"
 #include "collector/image.h"
 #include "collector/watch.h"
 #include "tests/cfi_bytes.h"
@@ -73,6 +75,28 @@ static void execute(const char *path)
 	mt_watch_free(watch);
 }
 
+/* Where code could be returned to: at the begin and the end of each segment. */
+static void look_at_code(struct mt_image *image)
+{
+	struct mt_space_range range = { .end = UINT64_MAX, .image = image };
+	uint8_t bytes[MT_CALL_SITE_BYTES];
+	struct mt_space space;
+
+	mt_space_init(&space);
+	fuzz_must(mt_space_add(&space, &range) == 0);
+	for (size_t i = 0; i < image->code_len && i < 8; i++) {
+		for (uint64_t at = 0; at < 64; at++) {
+			uint64_t vaddr = at % 2 ? image->code[i].end - at / 2
+						: image->code[i].start + at / 2;
+			ssize_t n = mt_image_read_before(image, vaddr, bytes, sizeof(bytes));
+
+			fuzz_must(n <= (ssize_t)sizeof(bytes));
+			(void)mt_frame_pointer_is_return(&space, vaddr);
+		}
+	}
+	mt_space_done(&space);
+}
+
 static void read_file(const uint8_t *bytes, size_t len)
 {
 	int fd = memfd_create("file", MFD_CLOEXEC);
@@ -86,6 +110,7 @@ static void read_file(const uint8_t *bytes, size_t len)
 	fuzz_must(mt_image_new_memory(bytes, len, &from_memory) == r);
 	if (r == 0) {
 		compare(from_file, from_memory);
+		look_at_code(from_memory);
 		mt_image_unref(from_file);
 		mt_image_unref(from_memory);
 	}
@@ -180,6 +205,20 @@ static void put_program(struct cfi_bytes *ret, const char *interpreter)
 	cfi_put_bytes(ret, &file, sizeof(file));
 }
 
+/* Code of calls in all their forms. */
+static void put_calls(struct cfi_bytes *ret)
+{
+	static const uint8_t calls[] = { 0xe8, 1,    0,	   0,	 0,    0xff, 0xd0, 0xff, 0x55,
+					 8,    0xff, 0x14, 0xd0, 0xff, 0x95, 1,	   2,	 3,
+					 4,    0xff, 0x15, 1,	 2,    3,    4,	   0xff, 0x54,
+					 0x24, 8,    0xff, 0x14, 0x25, 1,    2,	   3,	 4 };
+	struct elf_parts parts = { .with_sections = true,
+				   .text = calls,
+				   .text_len = sizeof(calls) };
+
+	elf_put(ret, &parts);
+}
+
 void fuzz_corpus(void)
 {
 	static struct cfi_bytes eh_frame, debug_frame, file;
@@ -200,6 +239,8 @@ void fuzz_corpus(void)
 	cfi_put_fde(&debug_frame, cie, 0, 0x1200, 0x80, "\x41\x0e\x20", 3);
 
 	elf_put(&file, &parts);
+	fuzz_try_around(file.bytes, file.len, 1);
+	put_calls(&file);
 	fuzz_try_around(file.bytes, file.len, 1);
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
 		put_compressed(&file, types[i], &debug_frame);

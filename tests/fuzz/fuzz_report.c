@@ -22,6 +22,7 @@
 #include "tests/sample_artifact.h"
 #include "wire/control.h"
 #include "wire/ring.h"
+#include "wire/stack_delta.h"
 
 static void print(const struct mt_view *view, int (*report)(const struct mt_view *, FILE *),
 		  bool (*good)(const char *, size_t))
@@ -132,6 +133,38 @@ static void put_events(struct mt_writer *writer)
 	}
 }
 
+/* Two windows that were kept, of a group and of blocks; the first has the right digest, the
+ * second the right chain, of one frame. */
+static void put_stacks(struct mt_writer *writer)
+{
+	static const struct mt_mapping mappings[] = {
+		{ 0x1000, 0x9000, 0x1000, 0, MT_MAPPING_FOUND },
+		{ 0x10000, 0x20000, 0x10000, 1, 0 },
+	};
+	__u64 words[MT_GROUP_WORDS] = { 0 };
+	struct mt_kept_stack stack = { .thread = 1,
+				       .node = MT_NODE_FIRST,
+				       .flags = MT_KEPT_BOTTOM,
+				       .start = 0x7ffe0000,
+				       .end = 0x7ffe0000 + sizeof(words),
+				       .epoch = 3,
+				       .words = (const uint64_t *)words };
+
+	words[MT_SAVED_RIP] = 0x1234;
+	words[MT_SAVED_RIP + 1] = 0x12345;
+	stack.digest = mt_digest_finish(stack.start, stack.end, stack.epoch,
+					mt_digest_part(mt_group_hash(words), 0));
+	fuzz_must(mt_writer_mappings(writer, &(struct mt_mappings){ 0, 2, mappings }) == 0);
+	fuzz_must(mt_writer_kept_stack(writer, &stack) == 0);
+	words[MT_SAVED_RIP] = 0x12345;
+	stack.flags |= MT_KEPT_RAW;
+	stack.node = MT_NODE_FIRST + 6;
+	stack.end -= 64;
+	fuzz_must(mt_writer_kept_stack(writer, &stack) == 0);
+	stack.node = MT_NODE_FIRST + 1;
+	fuzz_must(mt_writer_kept_stack(writer, &stack) == 0);
+}
+
 static struct artifact_bytes make_artifact(void)
 {
 	static const char *const argv[] = { "a", "\xff \x1b[2J", NULL };
@@ -148,6 +181,7 @@ static struct artifact_bytes make_artifact(void)
 	const struct mt_thread_info threads[] = { { 1, 1, 7, 1, "main" }, { 2, 2, 8, 5, "\"" } };
 	const struct mt_process_end ends[] = { { 2, 9000, 0 }, { 1, 9001, 11 } };
 	const struct mt_not_tracked not_tracked = { 9, "/bin/\x7f", "statically linked" };
+	const struct mt_node one_frame = { MT_NODE_FIRST + 6, MT_STOP_END, 1, 0x2345, 0 };
 	const struct mt_footer footer = { .end_ns = 9002, .events = 200 };
 	int fd = artifact_fd("", 0);
 	struct artifact_bytes ret;
@@ -168,7 +202,9 @@ static struct artifact_bytes make_artifact(void)
 
 		fuzz_must(mt_writer_node(writer, &node) == 0);
 	}
+	fuzz_must(mt_writer_node(writer, &one_frame) == 0);
 	put_events(writer);
+	put_stacks(writer);
 	for (int i = 0; i < 2; i++)
 		fuzz_must(mt_writer_process_end(writer, &ends[i]) == 0);
 	fuzz_must(mt_writer_finish(writer, &footer) == 0);
