@@ -49,6 +49,7 @@ enum operation {
 	SKIP,
 	COUNTERS,
 	LIFE,
+	LEARNED,
 	OPERATIONS,
 };
 
@@ -57,6 +58,8 @@ enum operation {
 #define HAS_KERNEL 2
 #define NO_COMPRESSION 4
 #define HAS_FAULTS 8
+#define TEACHES 16
+#define HOWS 32
 
 struct input {
 	const uint8_t *bytes;
@@ -457,6 +460,11 @@ static void operate(struct run *run, struct input *in)
 	case LIFE:
 		put_life(run, in);
 		break;
+	case LEARNED:
+		number = take_number(in);
+		put_cell(run, slot,
+			 MT_CELL_HEAD(MT_CELL_ALLOC, 1, MT_STACK_LEARNED, (uint32_t)number), 72, 8);
+		break;
 	case OPERATIONS:
 		break;
 	}
@@ -475,6 +483,7 @@ static void open_run(struct run *run, struct mt_writer *writer, uint8_t how)
 		"drop/5,duplicate/4,swap/3,corrupt/7,corrupt-head/11,swap:1,drop:2";
 	struct mt_segments_config segments = { .budget_bytes = BUDGET,
 					       .ring_bytes = RING_BYTES,
+					       .learned = how & TEACHES,
 					       .flags = how & NO_COMPRESSION ? MT_RUN_RAW : 0,
 					       .control_fd = -1,
 					       .bpf_references_fd = -1 };
@@ -570,7 +579,7 @@ static void run_random(uint64_t seed)
 	fuzz_try(bytes, len);
 }
 
-#define STORY_LINES 27
+#define STORY_LINES 28
 
 /* A process that does all it should; with an operation left out, repeated or changed. */
 static void run_story(uint8_t how, size_t leave_out, size_t repeat, int change)
@@ -585,6 +594,7 @@ static void run_story(uint8_t how, size_t leave_out, size_t repeat, int change)
 		{ STACK, 0, CAPTURED | WITH_EVENT | RAW | BY_BLOB, 7, 3, 4 },
 		{ STACK, 0, SEALED, 0, MT_STACK_KEY, 64, 9, 1, 0, 5, 8, 0, 0 },
 		{ ALLOC, 0, 1, 5, 1, 100, 8 },
+		{ LEARNED, 0, MT_NODE_FIRST },
 		{ PASS, 0 },
 		{ REALLOC_BEGIN, 0, 3, 0, 0, 100, 0 },
 		{ REALLOC_END, 0, 3, 5, 1, 101, 9 },
@@ -604,8 +614,8 @@ static void run_story(uint8_t how, size_t leave_out, size_t repeat, int change)
 		{ LIFE, 0, MT_LIFE_EXIT, 1, 1, 9, 1, 2, 'a', 'b' },
 		{ PASS, 0 },
 	};
-	static const size_t lens[] = { 10, 6, 5, 8, 6, 6,  6, 13, 7, 2,	 7, 7,	6, 5,
-				       7,  2, 6, 7, 3, 10, 2, 4,  6, 11, 9, 10, 2 };
+	static const size_t lens[] = { 10, 6, 5, 8, 6, 6, 6,  13, 7, 3, 2,  7, 7,  6,
+				       5,  7, 2, 6, 7, 3, 10, 2,  4, 6, 11, 9, 10, 2 };
 	uint8_t bytes[512];
 	size_t len = 1;
 
@@ -626,10 +636,10 @@ static void run_story(uint8_t how, size_t leave_out, size_t repeat, int change)
 void fuzz_corpus(void)
 {
 	for (size_t i = 0; i <= STORY_LINES; i++) {
-		for (uint8_t how = 0; how < 16; how++)
+		for (uint8_t how = 0; how < HOWS; how++)
 			run_story(how, i, STORY_LINES, 0);
-		for (int change = 0; change < 24; change++)
-			run_story((uint8_t)(change % 16), STORY_LINES, i, change);
+		for (int change = 0; change < HOWS; change++)
+			run_story((uint8_t)(change % HOWS), STORY_LINES, i, change);
 	}
 	for (uint64_t seed = 0; seed < 1000; seed++)
 		run_random(seed);
