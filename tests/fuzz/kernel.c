@@ -128,3 +128,13 @@ uint64_t mt_probes_stacks_consumed(const struct mt_probes *probes)
 {
 	return probes->stacks.consumed;
 }
+
+/* There are no statistics to ask for them. */
+void mt_probes_rings(const struct mt_probes *probes, struct mt_probes_ring *ret_stacks,
+		     struct mt_probes_ring *ret_life)
+{
+	*ret_stacks = (struct mt_probes_ring){ .consumed = probes->stacks.consumed,
+					       .produced = probes->stacks.produced };
+	*ret_life = (struct mt_probes_ring){ .consumed = probes->life.consumed,
+					     .produced = probes->life.produced };
+}
