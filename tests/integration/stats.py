@@ -5,6 +5,7 @@
 # them: what a ring's position says where nothing was read before the end, how much more N
 # more events of a program are, and a ring that is too small for it.
 
+import fcntl
 import json
 import os
 import re
@@ -19,6 +20,7 @@ FIXTURES = f"{tracked.BUILD}/fixtures"
 STORM = [f"{FIXTURES}/alloc_storm_procs", "16", "20000"]
 STORM_EVENTS = 16 * 20000 * 2
 CELL = 32
+F_SETPIPE_SZ = 1031  # not in fcntl before Python 3.10
 MOST_MEMORY = 96 << 20
 MOST_GROWTH = 1.1  # of the memory, where there are four times the events
 NEVER = "--drain-interval=60000"  # but at the end, and where a ring is full
@@ -277,9 +279,9 @@ def stuck_reader(capture):
     """Of a fifo that nobody reads: rows are given up after a while."""
     os.mkfifo(f"fifo.{capture}")
     reader = os.open(f"fifo.{capture}", os.O_RDONLY | os.O_NONBLOCK)
+    fcntl.fcntl(reader, F_SETPIPE_SZ, 4096)  # a run has more rows than that
     alone = tracked.track(STORM, capture, "alone.mtk")
-    result = tracked.track([f"{FIXTURES}/alloc_storm_procs", "16", "20000"], capture, "stuck.mtk",
-                           [f"--stats=fifo.{capture}"])
+    result = tracked.track(STORM, capture, "stuck.mtk", [f"--stats=fifo.{capture}"])
     os.close(reader)
     yield from one_message(result, "statistics")
     yield from unharmed(result, alone, "stuck.mtk")
