@@ -47,6 +47,7 @@ include $(top_srcdir)/tests/bench/local.mk
 include $(top_srcdir)/tests/fuzz/local.mk
 include $(top_srcdir)/tests/integration/local.mk
 include $(top_srcdir)/tests/hostile/local.mk
+include $(top_srcdir)/tests/model/local.mk
 
 test_scripts +=			\
 	%D%/budget.test		\
