@@ -67,6 +67,8 @@ unwinder_libs = $(LIBELF_LIBS) $(ZSTD_LIBS)
 	%D%/forward.h		\
 	%D%/gauges.c		\
 	%D%/gauges.h		\
+	%D%/holds.c		\
+	%D%/holds.h		\
 	%D%/keep.c		\
 	%D%/keep.h		\
 	%D%/launch.c		\

@@ -1,26 +1,76 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 /*
- * proc_state.h - the state letter of a process, as proc(5) gives it
+ * proc_state.h - what proc(5) says of a process: its state's letter, its parent, its files
  */
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 
-/* 'R', 'S', 'T', 'Z' and so on; 0 if there is no such process, or it can not be looked at. */
-static inline char mt_proc_state(uint32_t tgid)
+/* /proc/TGID/stat from behind the name, which may have anything in it; NULL if there is no such
+ * process, or it can not be looked at. */
+static inline const char *mt_proc_stat(uint32_t tgid, char *room, size_t bytes)
 {
 	mt_cleanup(mt_fclosep) FILE *file = NULL;
-	char path[32], stat[256];
-	const char *state;
+	char path[32];
+	const char *rest;
 
 	snprintf(path, sizeof(path), "/proc/%u/stat", tgid);
 	file = fopen(path, "re");
 	if (!file)
-		return 0;
-	stat[fread(stat, 1, sizeof(stat) - 1, file)] = '\0';
-	state = strrchr(stat, ')'); /* the name before it may have anything in it */
-	return state && state[1] == ' ' ? state[2] : 0;
+		return NULL;
+	room[fread(room, 1, bytes - 1, file)] = '\0';
+	rest = strrchr(room, ')');
+	return rest && rest[1] == ' ' ? rest + 2 : NULL;
+}
+
+/* 'R', 'S', 'T', 'Z' and so on; 0 if there is no such process, or it can not be looked at. */
+static inline char mt_proc_state(uint32_t tgid)
+{
+	char stat[256];
+	const char *rest = mt_proc_stat(tgid, stat, sizeof(stat));
+
+	return rest ? rest[0] : 0;
+}
+
+/* 0: there is none, or no such process. */
+static inline uint32_t mt_proc_parent(uint32_t tgid)
+{
+	char stat[256];
+	const char *rest = mt_proc_stat(tgid, stat, sizeof(stat));
+
+	return rest && rest[0] ? (uint32_t)strtoul(rest + 1, NULL, 10) : 0;
+}
+
+/* In clock ticks since the machine's start; 0: no such process. */
+static inline uint64_t mt_proc_start(uint32_t tgid)
+{
+	char stat[1024];
+	const char *rest = mt_proc_stat(tgid, stat, sizeof(stat));
+
+	for (int i = 3; i < 22 && rest; i++) {
+		rest = strchr(rest, ' ');
+		rest = rest ? rest + 1 : NULL;
+	}
+	return rest ? strtoull(rest, NULL, 10) : 0;
+}
+
+/* Whether it has a file mapped in whose path there is that text. */
+static inline bool mt_proc_maps(uint32_t tgid, const char *text)
+{
+	mt_cleanup(mt_fclosep) FILE *file = NULL;
+	char path[32], line[4200];
+
+	snprintf(path, sizeof(path), "/proc/%u/maps", tgid);
+	file = fopen(path, "re");
+	while (file && fgets(line, sizeof(line), file)) {
+		const char *name = strchr(line, '/');
+
+		if (name && strstr(name, text))
+			return true;
+	}
+	return false;
 }
