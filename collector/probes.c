@@ -39,6 +39,7 @@
 
 #define LIFE_LINKS 3
 #define LINKS (LIFE_LINKS + MT_PROBES_FILES)
+#define LOADS_MAX 100
 
 /* A program that is attached; one of the two. */
 struct attachment {
@@ -150,7 +151,7 @@ static int configure(struct mt_probes *probes, const struct mt_probes_config *co
 	return 0;
 }
 
-int mt_probes_open(const struct mt_probes_config *config, struct mt_probes **ret)
+static int open_once(const struct mt_probes_config *config, struct mt_probes **ret)
 {
 	mt_cleanup(mt_probes_closep) struct mt_probes *probes = NULL;
 	uint32_t stacks_bytes = config->stacks_bytes ? config->stacks_bytes
@@ -179,6 +180,18 @@ int mt_probes_open(const struct mt_probes_config *config, struct mt_probes **ret
 		return err;
 	*ret = mt_take_ptr(probes);
 	return 0;
+}
+
+/* The verifier gives up when a signal comes, SIGSTOP included, which nobody can block; libbpf
+ * tries again five times, which are soon over. */
+int mt_probes_open(const struct mt_probes_config *config, struct mt_probes **ret)
+{
+	int err, tries = 0;
+
+	do
+		err = open_once(config, ret);
+	while (err == -EAGAIN && ++tries < LOADS_MAX);
+	return err;
 }
 
 static void *destroy(void *arg)
