@@ -28,6 +28,7 @@
 
 #include "bpf/maps.bpf.h"
 #include "bpf/peak.bpf.h"
+#include "bpf/pressure.bpf.h"
 #include "wire/stack_delta.h"
 
 /* A vfork child of a vfork child of ...: as deep as anybody goes, and then one. */
@@ -430,17 +431,10 @@ __noinline int commit_window(__u32 slot)
 	return MT_PROBE_SENT;
 }
 
-/* Latches an episode of pressure, wire/control.h, unless one is latched. */
+/* The ring "stacks" is at its watermark, or has no room. */
 __noinline int latch_pressure(__u32 slot)
 {
-	struct mt_control *shared = control_page();
-	__u64 now = bpf_ktime_get_ns();
-
-	if (!shared || __sync_val_compare_and_swap(&shared->latch, 0, now))
-		return 0;
-	shared->latch_time_ns = now;
-	shared->latch_ring = MT_LATCH_STACKS;
-	shared->latch_slot = slot;
+	latch_ring(MT_LATCH_STACKS, slot & (MT_BPF_SLOTS - 1));
 	return 0;
 }
 

@@ -21,6 +21,7 @@
 
 #include "bpf/maps.bpf.h"
 #include "bpf/peak.bpf.h"
+#include "bpf/pressure.bpf.h"
 #include "wire/life.h"
 
 static __always_inline int is_member(__u32 tgid)
@@ -39,6 +40,16 @@ static __always_inline void count_loss(int of_member)
 	__sync_fetch_and_add(of_member ? &shared->lost_members : &shared->lost_lives, 1);
 }
 
+static __always_inline void set_head(struct mt_life_head *head, __u32 type, __u32 len,
+				     const struct task_struct *task)
+{
+	head->len = len;
+	head->type = type;
+	head->time_ns = bpf_ktime_get_ns();
+	head->tgid = task->tgid;
+	head->tid = task->pid;
+}
+
 static __always_inline void note_life(void)
 {
 	struct mt_control *shared;
@@ -49,14 +60,13 @@ static __always_inline void note_life(void)
 		note_peak(&life, &shared->life_peak_bytes);
 }
 
-static __always_inline void set_head(struct mt_life_head *head, __u32 type, __u32 len,
-				     const struct task_struct *task)
+/* The kernel can not wait here, but those who are about to fork can, at their next event. */
+static __always_inline void submit(void *record)
 {
-	head->len = len;
-	head->type = type;
-	head->time_ns = bpf_ktime_get_ns();
-	head->tgid = task->tgid;
-	head->tid = task->pid;
+	bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
+	note_life();
+	if (bpf_ringbuf_query(&life, BPF_RB_AVAIL_DATA) >= life_watermark_bytes)
+		latch_ring(MT_LATCH_LIFE, 0);
 }
 
 SEC("tp_btf/sched_process_fork")
@@ -72,14 +82,14 @@ int BPF_PROG(process_fork, struct task_struct *parent, struct task_struct *child
 
 	record = bpf_ringbuf_reserve(&life, sizeof(*record), 0);
 	if (!record) {
+		latch_ring(MT_LATCH_LIFE, 0);
 		count_loss(0);
 		return 0;
 	}
 	set_head(&record->head, MT_LIFE_FORK, sizeof(*record), child);
 	record->parent_tgid = parent->tgid;
 	record->parent_tid = parent->pid;
-	bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
-	note_life();
+	submit(record);
 	return 0;
 }
 
@@ -92,6 +102,7 @@ int BPF_PROG(process_exec, struct task_struct *task, int old_tid, struct linux_b
 		return 0;
 	record = bpf_ringbuf_reserve(&life, sizeof(*record), 0);
 	if (!record) {
+		latch_ring(MT_LATCH_LIFE, 0);
 		count_loss(0);
 		return 0;
 	}
@@ -100,8 +111,7 @@ int BPF_PROG(process_exec, struct task_struct *task, int old_tid, struct linux_b
 	bpf_probe_read_kernel_str(record->comm, sizeof(record->comm), task->comm);
 	/* What can not be read stays empty. */
 	bpf_probe_read_kernel_str(record->filename, sizeof(record->filename), binprm->filename);
-	bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
-	note_life();
+	submit(record);
 	return 0;
 }
 
@@ -119,6 +129,7 @@ int BPF_PROG(process_exit, struct task_struct *task)
 
 	record = bpf_ringbuf_reserve(&life, sizeof(*record), 0);
 	if (!record) {
+		latch_ring(MT_LATCH_LIFE, 0);
 		count_loss(0);
 		return 0;
 	}
@@ -127,7 +138,6 @@ int BPF_PROG(process_exit, struct task_struct *task)
 	record->group_dead = dead;
 	__builtin_memset(record->comm, 0, sizeof(record->comm));
 	bpf_probe_read_kernel_str(record->comm, sizeof(record->comm), task->comm);
-	bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
-	note_life();
+	submit(record);
 	return 0;
 }

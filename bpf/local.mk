@@ -17,6 +17,7 @@ bpf_sources =			\
 bpf_headers =			\
 	%D%/maps.bpf.h		\
 	%D%/peak.bpf.h		\
+	%D%/pressure.bpf.h	\
 	%D%/vmlinux.h
 
 EXTRA_DIST += $(bpf_sources) $(bpf_headers)

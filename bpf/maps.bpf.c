@@ -9,6 +9,7 @@ const volatile __u64 cookie = 0;
 const volatile __u32 raw = 0;
 const volatile __u32 measured = 0;
 const volatile __u64 watermark_bytes = 0;
+const volatile __u64 life_watermark_bytes = 0;
 const volatile __u64 wakeup_bytes = 0;
 
 struct control_map control SEC(".maps");

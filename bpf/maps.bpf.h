@@ -16,12 +16,13 @@
 
 /* Knobs: written by collector/probes.c between open and load, constant after that, so that
  * the verifier knows their values where they bound an access. */
-extern const volatile __u32 budget_bytes;    /* a power of two, 4 to 64 KiB */
-extern const volatile __u64 cookie;	     /* of the run: what a probe has to know */
-extern const volatile __u32 raw;	     /* MT_RUN_RAW: windows as they are */
-extern const volatile __u32 measured;	     /* a run with statistics */
-extern const volatile __u64 watermark_bytes; /* fill of "stacks" that latches an episode */
-extern const volatile __u64 wakeup_bytes;    /* fill of "stacks" that wakes a poller */
+extern const volatile __u32 budget_bytes;	  /* a power of two, 4 to 64 KiB */
+extern const volatile __u64 cookie;		  /* of the run: what a probe has to know */
+extern const volatile __u32 raw;		  /* MT_RUN_RAW: windows as they are */
+extern const volatile __u32 measured;		  /* a run with statistics */
+extern const volatile __u64 watermark_bytes;	  /* fill of "stacks" that latches an episode */
+extern const volatile __u64 life_watermark_bytes; /* the same of "life" */
+extern const volatile __u64 wakeup_bytes;	  /* fill of "stacks" that wakes a poller */
 
 /* wire/control.h.  Written by all, mapped by all. */
 struct control_map {

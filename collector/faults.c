@@ -18,6 +18,8 @@
 #include "base/cleanup.h"
 #include "wire/stack_record.h"
 
+#define SLOW_PASS "slow-pass:"
+
 struct rule {
 	enum mt_fault fault;
 	bool every;
@@ -27,6 +29,7 @@ struct rule {
 struct mt_faults {
 	struct rule rules[MT_FAULTS_MAX];
 	unsigned n_rules;
+	uint32_t pass_ms;
 	uint64_t records;
 	uint64_t done[_MT_FAULT_MAX];
 	/* The record that is to come after the next of its slot, or NULL. */
@@ -53,6 +56,11 @@ const char *mt_fault_name(enum mt_fault fault)
 uint64_t mt_faults_done(const struct mt_faults *faults, enum mt_fault fault)
 {
 	return faults->done[fault];
+}
+
+uint32_t mt_faults_pass_ms(const struct mt_faults *faults)
+{
+	return faults->pass_ms;
 }
 
 void mt_faults_free(struct mt_faults *faults)
@@ -102,6 +110,34 @@ static int parse_rule(const char *text, size_t len, char *problem, struct rule *
 	return 0;
 }
 
+/* One of records, or slow-pass:MS. */
+static int add_rule(struct mt_faults *faults, const char *text, size_t len, char *problem)
+{
+	size_t digits;
+	int r;
+
+	if (strncmp(text, SLOW_PASS, sizeof(SLOW_PASS) - 1) == 0) {
+		text += sizeof(SLOW_PASS) - 1;
+		len -= sizeof(SLOW_PASS) - 1;
+		digits = strspn(text, "0123456789");
+		if (!digits || digits > 5 || digits != len) {
+			snprintf(problem, MT_FAULTS_PROBLEM,
+				 SLOW_PASS "MS: MS is a number of at most 5 digits");
+			return -EINVAL;
+		}
+		faults->pass_ms = (uint32_t)strtoul(text, NULL, 10);
+		return 0;
+	}
+	if (faults->n_rules == MT_FAULTS_MAX) {
+		snprintf(problem, MT_FAULTS_PROBLEM, "more than %d faults", MT_FAULTS_MAX);
+		return -EINVAL;
+	}
+	r = parse_rule(text, len, problem, &faults->rules[faults->n_rules]);
+	if (r == 0)
+		faults->n_rules++;
+	return r;
+}
+
 int mt_faults_new(const char *text, char *problem, struct mt_faults **ret)
 {
 	mt_cleanup(mt_faults_freep) struct mt_faults *faults = calloc(1, sizeof(*faults));
@@ -114,14 +150,9 @@ int mt_faults_new(const char *text, char *problem, struct mt_faults **ret)
 	for (;;) {
 		size_t len = strcspn(text, ",");
 
-		if (faults->n_rules == MT_FAULTS_MAX) {
-			snprintf(problem, MT_FAULTS_PROBLEM, "more than %d faults", MT_FAULTS_MAX);
-			return -EINVAL;
-		}
-		r = parse_rule(text, len, problem, &faults->rules[faults->n_rules]);
+		r = add_rule(faults, text, len, problem);
 		if (r < 0)
 			return r;
-		faults->n_rules++;
 		if (!text[len])
 			break;
 		text += len + 1;

@@ -15,6 +15,8 @@
  *                corrupt       a bit of the first half of a word behind its head is turned;
  *                              of the head, where that has a second mask, or is all
  *                corrupt-head  a bit of its head is turned
+ *              Of another kind, slow-pass:MS: so many milliseconds go by in each pass over the
+ *              rings.
  *   Ownership: mt_faults_new() gives an object for mt_faults_free(), which takes NULL.
  *   Errors:    -EINVAL: not such a text; problem, with room for MT_FAULTS_PROBLEM, then says
  *              what is wrong.  -ENOMEM.  Of mt_faults_push(): what push() returned; after
@@ -51,6 +53,9 @@ int mt_faults_push(struct mt_faults *faults, uint32_t slot, const void *record, 
 
 /* How often it was done. */
 uint64_t mt_faults_done(const struct mt_faults *faults, enum mt_fault fault);
+
+/* How much slower each pass is to be made. */
+uint32_t mt_faults_pass_ms(const struct mt_faults *faults);
 
 const char *mt_fault_name(enum mt_fault fault);
 

@@ -63,23 +63,43 @@ void mt_forward_restore(const struct mt_forward *f)
 }
 
 /* Whether a process sent it, rather than the terminal or a timer of the kernel. */
-static bool sent_by_somebody(const struct signalfd_siginfo *info)
+static bool sent_by_somebody(const struct mt_forward *f, const struct signalfd_siginfo *info)
 {
+	if (f->waker && info->ssi_pid == (uint32_t)f->waker && info->ssi_signo == SIGCONT)
+		return false;
 	return info->ssi_code == SI_USER || info->ssi_code == SI_QUEUE ||
 	       info->ssi_code == SI_TKILL;
 }
 
-/* Whether the command is stopped and stays so.  Where one SIGCONT continues the whole
- * group, we may run before it has reached the command. */
-static bool stays_stopped(pid_t tgid)
+/*
+ * Whether the command is stopped and stays so, and not by a pause of ours: one that was on when
+ * we looked, or was meanwhile, tells us what it has left (mt_forward_look()).  Where one
+ * SIGCONT continues the whole group, we may run before it has reached the command.
+ */
+static bool stays_stopped(const struct mt_forward *f, pid_t tgid)
 {
 	const struct timespec moment = { .tv_nsec = 10 * 1000 * 1000 };
+	uint32_t turn = f->turn ? __atomic_load_n(f->turn, __ATOMIC_SEQ_CST) : 0;
 
+	if (turn & 1)
+		return false;
 	nanosleep(&moment, NULL);
-	return mt_proc_state((uint32_t)tgid) == 'T';
+	return mt_proc_state((uint32_t)tgid) == 'T' &&
+	       (!f->turn || __atomic_load_n(f->turn, __ATOMIC_SEQ_CST) == turn);
 }
 
-static bool reap(pid_t tgid, int *ret_status)
+void mt_forward_look(const struct mt_forward *f, pid_t tgid)
+{
+	if (!stays_stopped(f, tgid))
+		return;
+	if (f->on_sleep)
+		f->on_sleep(f->ctx, true);
+	raise(SIGSTOP);
+	if (f->on_sleep)
+		f->on_sleep(f->ctx, false);
+}
+
+static bool reap(const struct mt_forward *f, pid_t tgid, int *ret_status)
 {
 	pid_t r;
 	int status;
@@ -89,8 +109,7 @@ static bool reap(pid_t tgid, int *ret_status)
 			*ret_status = status;
 			return true;
 		}
-		if (stays_stopped(tgid))
-			raise(SIGSTOP);
+		mt_forward_look(f, tgid);
 	}
 	return false;
 }
@@ -101,9 +120,9 @@ bool mt_forward_handle(struct mt_forward *f, pid_t tgid, int *ret_status)
 
 	while (read(f->fd, &info, sizeof(info)) == sizeof(info)) {
 		if (info.ssi_signo == SIGCHLD) {
-			if (reap(tgid, ret_status))
+			if (reap(f, tgid, ret_status))
 				return true;
-		} else if (sent_by_somebody(&info)) {
+		} else if (sent_by_somebody(f, &info)) {
 			kill(tgid, (int)info.ssi_signo);
 		}
 	}

@@ -5,7 +5,8 @@
  *
  * A signal that somebody sends to memtrack-run is sent on to the command.  One that the
  * terminal sends has reached the command already, as a member of the same group, and is
- * not sent twice.  A command that stops stops memtrack-run too, so that a shell sees it.
+ * not sent twice.  A command that stops stops memtrack-run too, so that a shell sees it; but not
+ * one that memtrack has stopped for a pause (collector/holds.h).
  *
  * Contract
  *   Ownership: mt_forward_init() blocks the signals and remembers mask and dispositions;
@@ -16,10 +17,17 @@
  */
 #include <signal.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 struct mt_forward {
 	int fd; /* readable when a signal is there */
+	/* Odd while memtrack itself has processes stopped, changed each time; NULL: never. */
+	const uint32_t *turn;
+	/* Told before we stop ourselves (true) and after (false); or NULL. */
+	void (*on_sleep)(void *ctx, bool asleep);
+	void *ctx;
+	pid_t waker; /* whose SIGCONT is for us alone; 0: nobody's */
 	sigset_t mask;
 	sigset_t ignored;
 };
@@ -29,6 +37,9 @@ void mt_forward_restore(const struct mt_forward *forward);
 
 /* The command has ended: what was for it is dropped, and from now on signals are for us. */
 void mt_forward_release(struct mt_forward *forward);
+
+/* The command may have been left stopped by a pause: if it is, stops us, too. */
+void mt_forward_look(const struct mt_forward *forward, pid_t tgid);
 
 /* Handles the signals that are there; returns whether the command ended, with its status. */
 bool mt_forward_handle(struct mt_forward *forward, pid_t tgid, int *ret_status);

@@ -118,7 +118,7 @@ static void read_events(struct mt_gauges *g, uint32_t slot)
 	struct mt_thread *thread = mt_segments_thread(g->segments, slot);
 	struct reading now = {
 		.bytes = g->segments->ring_bytes,
-		.watermark_bytes = g->segments->ring_bytes,
+		.watermark_bytes = g->segments->control->ring_watermark_bytes,
 	};
 
 	now.consumer = __atomic_load_n(&thread->tail, __ATOMIC_ACQUIRE);

@@ -67,6 +67,8 @@ unwinder_libs = $(LIBELF_LIBS) $(ZSTD_LIBS)
 	%D%/forward.h		\
 	%D%/gauges.c		\
 	%D%/gauges.h		\
+	%D%/guard.c		\
+	%D%/guard.h		\
 	%D%/holds.c		\
 	%D%/holds.h		\
 	%D%/keep.c		\
@@ -83,6 +85,9 @@ unwinder_libs = $(LIBELF_LIBS) $(ZSTD_LIBS)
 	%D%/pipeline.h		\
 	%D%/place.c		\
 	%D%/place.h		\
+	%D%/policy.h		\
+	%D%/pressure.c		\
+	%D%/pressure.h		\
 	%D%/probes.h		\
 	%D%/proc_state.h	\
 	%D%/processes.c		\
@@ -131,7 +136,8 @@ bin_PROGRAMS += %D%/memtrack-run
 %C%_memtrack_run_LDADD    = $(collector_libs)
 
 pkglibexec_PROGRAMS += %D%/memtrack-collector
-%C%_memtrack_collector_SOURCES = %D%/memtrack_collector.c
+%C%_memtrack_collector_SOURCES = %D%/memtrack_collector.c %D%/collector_options.c	\
+	%D%/collector_options.h
 %C%_memtrack_collector_LDADD   = $(collector_libs)
 
 EXTRA_DIST += %D%/probes.c %D%/probes_none.c %D%/uprobe_link.c %D%/uprobe_link.h

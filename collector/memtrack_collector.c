@@ -2,14 +2,6 @@
 /*
  * memtrack_collector.c - the process that records a run; started by memtrack-run
  *
- *   memtrack-collector --channel=FD --output=FD --directory=PATH --shim=PATH
- *                      --stack-size=SIZE --capture=auto|ebpf|inline
- *                      [--stack-ring=SIZE] [--event-ring=SIZE] [--drain-interval=MS]
- *                      [--stats=FD] [--raw-stacks] [--no-stacks] [--keep-stacks]
- *                      [--no-learned-stacks]
- *                      [--inject-faults=KIND:N,...]
- *                      -- COMMAND ARGS...
- *
  * It is told of the command over the channel (collector/channel.h) and tells memtrack-run
  * what to print; it prints nothing itself but what is wrong before there is a channel.
  * Signals of the terminal are memtrack-run's and the command's business: they are blocked
@@ -18,7 +10,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -36,10 +27,14 @@
 #include "base/err.h"
 #include "collector/channel.h"
 #include "collector/clock.h"
+#include "collector/collector_options.h"
 #include "collector/encode.h"
+#include "collector/guard.h"
 #include "collector/pipeline.h"
 #include "collector/place.h"
+#include "collector/policy.h"
 #include "collector/probes.h"
+#include "collector/proc_state.h"
 #include "collector/progress.h"
 #include "collector/segments.h"
 #include "collector/session.h"
@@ -52,34 +47,18 @@
 #define WORTH_SLEEPING_NS (20 * 1000ULL)
 /* After the targets are switched off: for those that are in the middle of an append. */
 #define SETTLE_US 2000
-#define FILES_WANTED 1024
+#define FILES_WANTED 4096
+/* So often it is looked whether memtrack-run has to be continued, and told, at most, that the
+ * command stands still. */
+#define WAKE_NS (10 * 1000 * 1000ULL)
+#define TOLD_AGAIN_NS (100 * 1000 * 1000ULL)
 #define TIMER_SLACK_NS 1000
 /* Descriptors that are opened after the kernel part: shared memories, the socket, a client and
  * what is looked at in /proc. */
 #define FILES_AFTER_PROBES 8
 
-enum capture_choice { CAPTURE_AUTO, CAPTURE_EBPF, CAPTURE_INLINE };
-
-struct options {
-	int channel;
-	int output;
-	int stats; /* -1: none */
-	const char *directory;
-	const char *shim; /* path of the copy that this run preloads */
-	uint64_t stack_bytes;
-	uint32_t stack_ring_bytes; /* 0: the default */
-	uint32_t event_ring_bytes;
-	uint32_t drain_interval_ms;
-	uint32_t run_flags; /* MT_RUN_* */
-	const char *faults; /* collector/faults.h */
-	enum capture_choice capture;
-	bool keep_stacks;
-	bool no_learned_stacks;
-	char **command;
-};
-
 struct collector {
-	struct options options;
+	struct mt_collector_options options;
 	uint64_t start_ns;
 	uint64_t cookie;
 	struct mt_probes *probes;
@@ -89,6 +68,12 @@ struct collector {
 	struct mt_writer *writer;
 	struct mt_encode *encode;
 	struct mt_pipeline *pipeline;
+	struct mt_holds *holds; /* NULL: nobody is ever stopped */
+	uint32_t root;
+	pid_t runner;		  /* memtrack-run */
+	bool runner_asleep;	  /* memtrack-run has stopped itself */
+	uint64_t looked_ns;	  /* whether to continue it */
+	uint64_t told_stopped_ns; /* STOPPED was sent last */
 	struct mt_faults *faults; /* NULL: none on purpose */
 	struct mt_progress_pace progress;
 	char why_inline[256];
@@ -116,120 +101,6 @@ static int usage(const char *what)
 	fprintf(stderr, "memtrack-collector: %s; it is started by memtrack-run, see its manual\n",
 		what);
 	return EXIT_FAILURE;
-}
-
-static int parse_capture(const char *text, enum capture_choice *ret)
-{
-	static const char *const names[] = { "auto", "ebpf", "inline" };
-
-	for (int i = 0; i < 3; i++) {
-		if (!strcmp(text, names[i])) {
-			*ret = (enum capture_choice)i;
-			return 0;
-		}
-	}
-	return -EINVAL;
-}
-
-/* Options whose values are numbers. */
-static int parse_number(int opt, const char *text, struct options *o)
-{
-	switch (opt) {
-	case 'c':
-		o->channel = atoi(text);
-		return 0;
-	case 'o':
-		o->output = atoi(text);
-		return 0;
-	case 't':
-		o->stats = atoi(text);
-		return 0;
-	case 'S':
-		return mt_size_parse(text, MT_BUDGET_MAX_BYTES, &o->stack_bytes);
-	case 'R':
-		return mt_tuning_stack_ring(text, 0, &o->stack_ring_bytes);
-	case 'E':
-		return mt_tuning_event_ring(text, &o->event_ring_bytes);
-	default:
-		return mt_tuning_interval(text, &o->drain_interval_ms);
-	}
-}
-
-static int parse_options(int argc, char **argv, struct options *o)
-{
-	static const struct option longs[] = {
-		{ "channel", required_argument, NULL, 'c' },
-		{ "output", required_argument, NULL, 'o' },
-		{ "stats", required_argument, NULL, 't' },
-		{ "directory", required_argument, NULL, 'd' },
-		{ "shim", required_argument, NULL, 's' },
-		{ "stack-size", required_argument, NULL, 'S' },
-		{ "capture", required_argument, NULL, 'C' },
-		{ "stack-ring", required_argument, NULL, 'R' },
-		{ "event-ring", required_argument, NULL, 'E' },
-		{ "drain-interval", required_argument, NULL, 'I' },
-		{ "raw-stacks", no_argument, NULL, 'r' },
-		{ "no-stacks", no_argument, NULL, 'n' },
-		{ "keep-stacks", no_argument, NULL, 'k' },
-		{ "no-learned-stacks", no_argument, NULL, 'l' },
-		{ "inject-faults", required_argument, NULL, 'f' },
-		{ NULL, 0, NULL, 0 },
-	};
-	int opt;
-
-	*o = (struct options){
-		.channel = -1,
-		.output = -1,
-		.stats = -1,
-		.event_ring_bytes = MT_RING_BYTES,
-		.drain_interval_ms = MT_DRAIN_INTERVAL_MS,
-	};
-	opterr = 0;
-	while ((opt = getopt_long(argc, argv, "+", longs, NULL)) != -1) {
-		switch (opt) {
-		case 'd':
-			o->directory = optarg;
-			break;
-		case 's':
-			o->shim = optarg;
-			break;
-		case 'c':
-		case 'o':
-		case 't':
-		case 'S':
-		case 'R':
-		case 'E':
-		case 'I':
-			if (parse_number(opt, optarg, o) < 0)
-				return -EINVAL;
-			break;
-		case 'C':
-			if (parse_capture(optarg, &o->capture) < 0)
-				return -EINVAL;
-			break;
-		case 'k':
-			o->keep_stacks = true;
-			break;
-		case 'l':
-			o->no_learned_stacks = true;
-			break;
-		case 'r':
-			o->run_flags |= MT_RUN_RAW;
-			break;
-		case 'n': /* and so no references either */
-			o->run_flags |= MT_RUN_NO_STACKS | MT_RUN_RAW;
-			break;
-		case 'f':
-			o->faults = optarg;
-			break;
-		default:
-			return -EINVAL;
-		}
-	}
-	o->command = argv + optind;
-	if (o->channel < 0 || o->output < 0 || !o->directory || !o->shim || !o->stack_bytes)
-		return -EINVAL;
-	return 0;
 }
 
 static const char *remedy(int r)
@@ -274,6 +145,7 @@ static int open_probes(struct collector *c, char *why, size_t room)
 		.cookie = c->cookie,
 		.stacks_bytes = c->options.stack_ring_bytes,
 		.measured = c->stats != NULL,
+		.watermark_percent = c->options.watermark_percent,
 	};
 	const char *verb = "load the BPF programs";
 	int r = mt_probes_open(&config, &c->probes);
@@ -299,12 +171,12 @@ static int choose_capture(struct collector *c)
 	char why[200];
 	int r;
 
-	if (c->options.capture == CAPTURE_INLINE)
+	if (c->options.capture == MT_CHOICE_INLINE)
 		return 0;
 	r = open_probes(c, why, sizeof(why));
 	if (r == 0)
 		return 0;
-	if (c->options.capture == CAPTURE_EBPF) {
+	if (c->options.capture == MT_CHOICE_EBPF) {
 		tell(c, MT_MESSAGE_FAILED, "%s; --capture=inline needs no privileges", why);
 		return r;
 	}
@@ -317,6 +189,8 @@ static int open_segments(struct collector *c)
 	struct mt_segments_config config = {
 		.budget_bytes = (uint32_t)c->options.stack_bytes,
 		.ring_bytes = c->options.event_ring_bytes,
+		.pause = c->options.pause,
+		.watermark_percent = c->options.watermark_percent,
 		.flags = c->options.run_flags,
 		.learned = !c->options.keep_stacks && !c->options.no_learned_stacks,
 		.cookie = c->cookie,
@@ -361,6 +235,31 @@ static void note(void *ctx, const char *text)
 	tell(ctx, MT_MESSAGE_SUMMARY, "%s", text);
 }
 
+/* Whether the process is of this run: what it has mapped tells, and can not be made up. */
+static bool is_ours(void *ctx, uint32_t tgid)
+{
+	const struct collector *c = ctx;
+
+	return mt_proc_maps(tgid, c->options.directory);
+}
+
+static int open_holds(struct collector *c)
+{
+	return c->options.pause == MT_PAUSE_SIGNAL ? mt_holds_new(is_ours, c, &c->holds) : 0;
+}
+
+/* The command stands still, and nobody will tell memtrack-run but us; now and then is enough. */
+static void on_left(void *ctx)
+{
+	struct collector *c = ctx;
+	uint64_t now_ns = mt_clock_ns();
+
+	if (now_ns - c->told_stopped_ns < TOLD_AGAIN_NS || mt_proc_state(c->root) != 'T')
+		return;
+	c->told_stopped_ns = now_ns;
+	(void)mt_channel_offer(c->options.channel, MT_MESSAGE_STOPPED, 0, "");
+}
+
 static int open_pipeline(struct collector *c)
 {
 	const char *slash = strrchr(c->options.shim, '/');
@@ -373,6 +272,8 @@ static int open_pipeline(struct collector *c)
 		.shim_name = slash ? slash + 1 : c->options.shim,
 		.keep_stacks = c->options.keep_stacks,
 		.note = note,
+		.holds = c->holds,
+		.left = on_left,
 		.ctx = c,
 	};
 
@@ -402,6 +303,7 @@ static const struct {
 	{ open_segments, "make the shared memory" },
 	{ open_writer, "write the artifact" },
 	{ open_encode, "start the encoder" },
+	{ open_holds, "prepare for pauses" },
 	{ open_pipeline, "set up the decoder" },
 	{ open_session, "listen for the tracked processes" },
 };
@@ -473,6 +375,7 @@ static void close_all(struct collector *c)
 {
 	mt_session_close(c->session);
 	mt_pipeline_free(c->pipeline);
+	mt_holds_free(c->holds);
 	mt_faults_free(c->faults);
 	mt_segments_close(c->segments);
 	mt_probes_close(c->probes);
@@ -489,10 +392,23 @@ static void fail(struct collector *c, int r, const char *verb)
 	mt_segments_wake(c->segments);
 }
 
+/* With what memtrack-run needs for pressure: collector/guard.h. */
+static int send_ready(const struct collector *c, const char *cookie)
+{
+	int fds[MT_GUARD_FDS] = { [MT_GUARD_CONTROL] = c->segments->control_fd };
+	size_t n = 1;
+
+	if (c->holds)
+		fds[n++] = mt_holds_page_fd(c->holds);
+	return mt_channel_send_with(c->options.channel, MT_MESSAGE_READY, c->segments->capture,
+				    cookie, fds, n, 0);
+}
+
 static void on_target(struct collector *c, uint32_t tgid)
 {
 	int r = c->probes ? mt_probes_add_member(c->probes, tgid) : 0;
 
+	c->root = tgid;
 	mt_pipeline_target(c->pipeline, tgid, c->options.command[0]);
 	fail(c, r, "follow the command's processes");
 	if (mt_channel_send(c->options.channel, MT_MESSAGE_GO, 0, "") < 0)
@@ -515,6 +431,8 @@ static bool hear(struct collector *c)
 			on_target(c, message.number);
 		if (message.kind == MT_MESSAGE_ASK)
 			c->progress.asked = true;
+		if (message.kind == MT_MESSAGE_ASLEEP)
+			c->runner_asleep = message.number != 0;
 		if (message.kind == MT_MESSAGE_END) {
 			c->command_status = (int)message.number;
 			return true;
@@ -531,6 +449,8 @@ static uint64_t interval_ns(const struct collector *c)
 	uint64_t drain_ns = c->options.drain_interval_ms * 1000000ULL;
 	uint64_t quarter_ns = c->error ? UINT64_MAX : mt_pipeline_quarter_ns(c->pipeline);
 
+	if (!c->error && mt_pipeline_pressed(c->pipeline))
+		return 0;
 	if (c->options.drain_interval_ms > MT_DRAIN_INTERVAL_MS)
 		return drain_ns;
 	if (quarter_ns < WORTH_SLEEPING_NS)
@@ -573,6 +493,18 @@ static void tell_progress(struct collector *c)
 	mt_progress_tell(&c->progress, c->options.channel, now_ns, counts.events, counts.chains);
 }
 
+/* memtrack-run has stopped with the command, and the command goes on. */
+static void wake_runner(struct collector *c)
+{
+	uint64_t now_ns = mt_clock_ns();
+
+	if (!c->runner_asleep || getppid() != c->runner || now_ns - c->looked_ns < WAKE_NS)
+		return;
+	c->looked_ns = now_ns;
+	if (mt_proc_state(c->root) != 'T' && mt_proc_state((uint32_t)c->runner) == 'T')
+		kill(c->runner, SIGCONT);
+}
+
 static void record(struct collector *c)
 {
 	bool over = false;
@@ -580,6 +512,7 @@ static void record(struct collector *c)
 
 	while (!over) {
 		over = wait_for_pass(c, r >= MT_PIPELINE_CELLS);
+		wake_runner(c);
 		if (c->error) {
 			/* Whoever was about to append may be waiting for room by now. */
 			mt_pipeline_skip(c->pipeline);
@@ -705,10 +638,12 @@ static void outlive(const struct collector *c)
 
 int main(int argc, char **argv)
 {
-	struct collector c = { .command_status = -1, .start_ns = mt_clock_ns() };
+	struct collector c = { .command_status = -1,
+			       .start_ns = mt_clock_ns(),
+			       .runner = getppid() };
 	int r;
 
-	if (parse_options(argc, argv, &c.options) < 0)
+	if (mt_collector_options_parse(argc, argv, &c.options) < 0)
 		return usage("wrong or missing options");
 	settle_in();
 	r = open_all(&c);
@@ -716,8 +651,7 @@ int main(int argc, char **argv)
 		char cookie[32];
 
 		snprintf(cookie, sizeof(cookie), "%016" PRIx64, c.cookie);
-		r = mt_channel_send(c.options.channel, MT_MESSAGE_READY, c.segments->capture,
-				    cookie);
+		r = send_ready(&c, cookie);
 	}
 	if (r == 0) {
 		record(&c);

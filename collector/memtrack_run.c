@@ -25,8 +25,11 @@
 #include "collector/channel.h"
 #include "collector/clock.h"
 #include "collector/forward.h"
+#include "collector/guard.h"
 #include "collector/launch.h"
 #include "collector/place.h"
+#include "collector/policy.h"
+#include "collector/proc_state.h"
 #include "collector/progress.h"
 #include "collector/run_options.h"
 #include "collector/say.h"
@@ -34,6 +37,10 @@
 
 /* Arguments of the collector before the command. */
 #define FIXED_MAX 32
+
+/* For a collector that has to end after we have ended the command. */
+#define PATIENCE_NS (10 * 1000 * 1000 * 1000ULL)
+#define PATIENCE_STEP_MS 100
 
 /* Lines that are kept until the command's end, so that they do not mix with its output. */
 #define LINES_MAX 64
@@ -46,6 +53,9 @@ struct run {
 	struct mt_forward forward;
 	struct mt_place place;
 	struct mt_launch launch;
+	struct mt_guard guard;
+	bool terminated; /* the tree, by us: pressure lasted too long */
+	bool look;	 /* the command may be left stopped */
 	struct mt_user user;
 	struct mt_status_line line;
 	pid_t collector;
@@ -218,6 +228,8 @@ static void list_arguments(const struct run *run, const char *path, int channel,
 	pass_on(ret, "stack-ring", o->stack_ring);
 	pass_on(ret, "event-ring", o->event_ring);
 	pass_on(ret, "drain-interval", o->drain_interval);
+	pass_on(ret, "pause", o->pause);
+	pass_on(ret, "pressure-watermark", o->watermark);
 	if (o->raw_stacks)
 		add_argument(ret, "--raw-stacks");
 	if (o->no_stacks)
@@ -302,12 +314,13 @@ static void keep_line(struct run *run, const char *text)
 		run->lines[run->n_lines++] = strdup(text);
 }
 
-/* Waits for one kind of message; -EPIPE, and a line on stderr, if it does not come. */
-static int await(struct run *run, enum mt_message_kind kind, struct mt_message *ret)
+/* Waits for one kind of message, with its descriptors; -EPIPE, and a line on stderr, if it does
+ * not come. */
+static int await(struct run *run, enum mt_message_kind kind, struct mt_message *ret, int *ret_fds)
 {
 	int r;
 
-	while ((r = mt_channel_receive(run->channel, 0, ret)) == 1) {
+	while ((r = mt_channel_receive_with(run->channel, 0, ret, ret_fds)) == 1) {
 		if (ret->kind == (uint32_t)kind)
 			return 0;
 		if (ret->kind == MT_MESSAGE_FAILED) {
@@ -324,20 +337,48 @@ static int await(struct run *run, enum mt_message_kind kind, struct mt_message *
 	return -EPIPE;
 }
 
+static void on_sleep(void *ctx, bool asleep)
+{
+	const struct run *run = ctx;
+
+	if (run->channel >= 0)
+		(void)mt_channel_offer(run->channel, MT_MESSAGE_ASLEEP, asleep, "");
+}
+
+/* With what the collector sends along. */
+static int open_guard(struct run *run, int *fds)
+{
+	uint64_t timeout_ns = run->options.timeout_ns;
+	int r;
+
+	r = mt_guard_open(&run->guard, fds,
+			  timeout_ns == MT_PRESSURE_NEVER ? MT_PRESSURE_INF : timeout_ns,
+			  run->launch.tgid, run->place.directory);
+	if (r < 0) {
+		mt_say("cannot map the run's memory: %s", strerror(-r));
+		return r;
+	}
+	run->forward.on_sleep = on_sleep;
+	run->forward.ctx = run;
+	run->forward.waker = run->collector;
+	run->forward.turn = run->guard.holds ? &run->guard.holds->turn : NULL;
+	return 0;
+}
+
 /* Returns 0, or the exit status of what failed. */
 static int start_command(struct run *run)
 {
+	int fds[MT_CHANNEL_FDS], r;
 	struct mt_message message;
 	char variable[160];
-	int r;
 
-	r = await(run, MT_MESSAGE_READY, &message);
-	if (r < 0)
+	r = await(run, MT_MESSAGE_READY, &message, fds);
+	if (r < 0 || open_guard(run, fds) < 0)
 		return MT_STATUS_FAILED;
 	snprintf(variable, sizeof(variable), "%.16s:%s", message.text, run->place.socket);
 	r = mt_channel_send(run->channel, MT_MESSAGE_TARGET, (uint32_t)run->launch.tgid, "");
 	if (r == 0)
-		r = await(run, MT_MESSAGE_GO, &message);
+		r = await(run, MT_MESSAGE_GO, &message, NULL);
 	if (r < 0)
 		return MT_STATUS_FAILED;
 	r = mt_launch_go(&run->launch, run->place.preload, variable);
@@ -382,6 +423,7 @@ static void hear_collector(struct run *run, int flags)
 			keep_line(run, message.text);
 		if (message.kind == MT_MESSAGE_PROGRESS)
 			show_progress(run, &message);
+		run->look |= message.kind == MT_MESSAGE_STOPPED;
 		if (message.kind == MT_MESSAGE_DONE) {
 			run->done = true;
 			run->done_bits = message.number;
@@ -392,7 +434,20 @@ static void hear_collector(struct run *run, int flags)
 		mt_status_line_end(&run->line);
 		close(run->channel);
 		run->channel = -1;
+		/* It releases what it holds before that, if it lives. */
+		mt_guard_undo_holds(&run->guard);
 	}
+}
+
+/* What pauses may have left, or how long one lasts. */
+static void look_after(struct run *run)
+{
+	if (run->look) {
+		mt_status_line_erase(&run->line);
+		mt_forward_look(&run->forward, run->launch.tgid);
+	}
+	run->look = false;
+	run->terminated |= mt_guard_tick(&run->guard);
 }
 
 static int wait_for_command(struct run *run)
@@ -406,10 +461,11 @@ static int wait_for_command(struct run *run)
 		struct pollfd fds[] = { { .fd = run->forward.fd, .events = POLLIN },
 					{ .fd = run->channel, .events = POLLIN } };
 
-		if (poll(fds, 2, -1) < 0)
+		if (poll(fds, 2, mt_guard_wait_ms(&run->guard)) < 0)
 			continue;
 		if (fds[1].revents)
 			hear_collector(run, MSG_DONTWAIT);
+		look_after(run);
 		/* Before we are stopped, or the command's end is told of. */
 		if (fds[0].revents)
 			mt_status_line_erase(&run->line);
@@ -438,6 +494,31 @@ static void check_output(struct run *run)
 	run->done_bits |= MT_DONE_FAILED;
 }
 
+/*
+ * Where pauses may last for a time only, neither does the end: a collector that is stopped for
+ * longer, or after we have ended the command is not done in a multiple of what is usual, is
+ * given up.
+ */
+static void await_end(struct run *run)
+{
+	uint64_t now_ns = mt_clock_ns(), stopped_ns = now_ns, limit_ns = run->options.timeout_ns;
+	uint64_t end_ns = now_ns + (limit_ns > PATIENCE_NS ? limit_ns : PATIENCE_NS);
+
+	while (run->channel >= 0 && !run->done) {
+		struct pollfd fd = { .fd = run->channel, .events = POLLIN };
+
+		if (poll(&fd, 1, PATIENCE_STEP_MS) > 0)
+			hear_collector(run, MSG_DONTWAIT);
+		now_ns = mt_clock_ns();
+		if (mt_proc_state((uint32_t)run->collector) != 'T')
+			stopped_ns = now_ns;
+		if (now_ns - stopped_ns > limit_ns || (run->terminated && now_ns > end_ns))
+			break;
+	}
+	if (run->channel >= 0 && !run->done)
+		kill(run->collector, SIGKILL);
+}
+
 static void end_collector(struct run *run, int status)
 {
 	int end;
@@ -446,6 +527,9 @@ static void end_collector(struct run *run, int status)
 		/* One that died in between is found out by what it does not say. */
 		(void)mt_channel_send(run->channel, MT_MESSAGE_END, (uint32_t)status, "");
 		mt_forward_release(&run->forward);
+		if (run->options.timeout_ns != MT_PRESSURE_INF &&
+		    run->options.timeout_ns != MT_PRESSURE_NEVER)
+			await_end(run);
 		hear_collector(run, 0);
 	}
 	if (run->done) {
@@ -469,6 +553,10 @@ static void print_lines(struct run *run)
 			mt_say("%s", run->lines[i]);
 		free(run->lines[i]);
 	}
+	if (run->terminated)
+		mt_say("buffers were full for longer than --pressure-timeout=%s: the command was"
+		       " ended, and so was '%s'",
+		       run->options.timeout, run->output_path);
 	if (run->options.verbose && run->done)
 		mt_say("artifact: %s", run->output_path);
 }
@@ -477,6 +565,8 @@ static int exit_status(const struct run *run, int status)
 {
 	int own = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 
+	if (run->terminated)
+		return MT_STATUS_LOST;
 	return own == 0 && (!run->done || run->done_bits & ~MT_DONE_IN_USE) ? MT_STATUS_LOST : own;
 }
 
@@ -531,9 +621,12 @@ int main(int argc, char **argv)
 		return r;
 	}
 	status = wait_for_command(&run);
+	if (run.terminated)
+		mt_guard_sweep(&run.guard);
 	end_collector(&run, status);
 	if (run.done_bits & MT_DONE_IN_USE)
 		mt_place_leave(&run.place);
+	mt_guard_close(&run.guard);
 	mt_place_close(&run.place);
 	print_lines(&run);
 	return exit_status(&run, status);

@@ -28,7 +28,7 @@
 /* Between a thread's clock and ours, in one time namespace. */
 #define CLOCKS_OFF_NS (1000 * 1000 * 1000ULL)
 
-/* A tail that moves only at the end of a pass would keep threads waiting for room. */
+/* A tail that moves only at the end of a pass would have threads find less room than is. */
 #define PUBLISH_CELLS 512
 
 /* Where the merge is in a ring. */
@@ -111,6 +111,11 @@ uint64_t mt_merge_reached_ns(const struct mt_merge *m)
 bool mt_merge_pending(const struct mt_merge *m)
 {
 	return m->n > 0;
+}
+
+uint64_t mt_merge_tail(const struct mt_merge *m, uint32_t slot)
+{
+	return m->rings[slot].tail;
 }
 
 uint64_t mt_merge_damaged(const struct mt_merge *m)
@@ -268,8 +273,6 @@ static void publish(struct mt_merge *m, struct cursor *c)
 	m->rings[c->slot].tail = c->at;
 	__atomic_store_n(&thread->tail, c->at, __ATOMIC_RELEASE);
 	c->unpublished = 0;
-	/* Who waits for room has latched it, and may be waiting since the heads were taken. */
-	mt_segments_release(m->segments);
 }
 
 /* Moves the cursor behind its cell, and all that belongs to that; false: there is no more. */

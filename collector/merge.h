@@ -62,6 +62,9 @@ uint64_t mt_merge_fullest_bytes(const struct mt_merge *merge);
 /* All cells below this were handed on when the last pass ended. */
 uint64_t mt_merge_reached_ns(const struct mt_merge *merge);
 
+/* Bytes of the slot's ring that were handed on, or given up, ever. */
+uint64_t mt_merge_tail(const struct mt_merge *merge, uint32_t slot);
+
 /* Whether cells were left when the last pass ended. */
 bool mt_merge_pending(const struct mt_merge *merge);
 

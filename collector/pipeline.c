@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "collector/assemble.h"
@@ -25,6 +26,7 @@
 #include "collector/keep.h"
 #include "collector/merge.h"
 #include "collector/modules.h"
+#include "collector/pressure.h"
 #include "collector/processes.h"
 #include "collector/watch.h"
 #include "wire/life.h"
@@ -46,6 +48,7 @@ struct mt_pipeline {
 	struct mt_modules *modules;
 	struct mt_processes *processes;
 	struct mt_watch *watch;
+	struct mt_pressure *pressure;
 	struct mt_assembler *assemblers;  /* MT_SLOTS of them */
 	char *blob;			  /* MT_RECORD_MAX_BYTES for the one at hand */
 	struct mt_keep *keep;		  /* NULL: stacks are not kept */
@@ -109,6 +112,47 @@ static int on_unwound(void *ctx, const struct mt_unwound_stack *stack)
 	return r < 0 ? r : mt_keep_stack(p->keep, p->thread, stack);
 }
 
+static void on_episode(void *ctx, const struct mt_pressure_episode *episode)
+{
+	const struct mt_pipeline *p = ctx;
+	const struct mt_stats_pressure row = {
+		.ring = episode->ring == MT_LATCH_STACKS ? MT_STATS_STACKS
+			: episode->ring == MT_LATCH_LIFE ? MT_STATS_LIFE
+							 : episode->slot,
+		.slot = episode->slot,
+		.by_signal = episode->pause == MT_PAUSE_SIGNAL,
+		.latch_ns = episode->latch_ns,
+		.release_ns = episode->release_ns,
+		.processes = episode->processes,
+		.n_processes = episode->n_processes,
+	};
+
+	mt_stats_pressure(p->config.stats, &row);
+}
+
+static void on_left(void *ctx)
+{
+	const struct mt_pipeline *p = ctx;
+
+	p->config.left(p->config.ctx);
+}
+
+static int new_pressure(struct mt_pipeline *p)
+{
+	const struct mt_pressure_config config = {
+		.segments = p->config.segments,
+		.probes = p->config.probes,
+		.merge = p->merge,
+		.processes = p->processes,
+		.holds = p->config.holds,
+		.on_episode = on_episode,
+		.on_left = on_left,
+		.ctx = p,
+	};
+
+	return mt_pressure_new(&config, &p->pressure);
+}
+
 int mt_pipeline_new(const struct mt_pipeline_config *config, struct mt_pipeline **ret)
 {
 	mt_cleanup(mt_pipeline_freep) struct mt_pipeline *p = calloc(1, sizeof(*p));
@@ -127,7 +171,8 @@ int mt_pipeline_new(const struct mt_pipeline_config *config, struct mt_pipeline 
 	    (r = mt_stacks_new(config->segments, &p->tree, &p->stacks)) < 0 ||
 	    (r = mt_modules_new(config->encode, &p->modules)) < 0 ||
 	    (r = mt_processes_new(config->encode, p->modules, &p->processes)) < 0 ||
-	    (r = mt_watch_new(config->shim_name, on_not_tracked, p, &p->watch)) < 0)
+	    (r = mt_watch_new(config->shim_name, on_not_tracked, p, &p->watch)) < 0 ||
+	    (r = new_pressure(p)) < 0)
 		return r;
 	if (config->keep_stacks) {
 		r = mt_keep_new(config->encode, &p->keep);
@@ -154,6 +199,7 @@ void mt_pipeline_free(struct mt_pipeline *p)
 {
 	if (!p)
 		return;
+	mt_pressure_free(p->pressure);
 	mt_watch_free(p->watch);
 	mt_processes_free(p->processes);
 	mt_modules_free(p->modules);
@@ -540,7 +586,6 @@ static int64_t pass(struct mt_pipeline *p, uint64_t now_ns, uint64_t below_ns)
 	cells = merge_cells(p, below_ns);
 	if (cells < 0)
 		return cells;
-	mt_segments_release(p->config.segments);
 	if (p->gauges)
 		mt_gauges_read(p->gauges, now_ns);
 	if (p->refused_ns && !cells)
@@ -564,13 +609,19 @@ static void note_rate(struct mt_pipeline *p, uint64_t now_ns)
 
 int64_t mt_pipeline_pass(struct mt_pipeline *p)
 {
-	uint64_t now_ns = mt_clock_ns();
-	int64_t cells = pass(p, now_ns, now_ns);
+	uint64_t now_ns;
+	int64_t cells;
 	int r;
 
+	if (p->config.faults && mt_faults_pass_ms(p->config.faults))
+		usleep(mt_faults_pass_ms(p->config.faults) * 1000);
+	mt_pressure_look(p->pressure);
+	now_ns = mt_clock_ns();
+	cells = pass(p, now_ns, now_ns);
 	note_rate(p, now_ns);
 	if (cells < 0)
 		return cells;
+	mt_pressure_settle(p->pressure);
 	if (now_ns >= p->next_push_ns) {
 		mt_encode_push(p->config.encode);
 		p->next_push_ns = now_ns + PUSH_NS;
@@ -579,6 +630,11 @@ int64_t mt_pipeline_pass(struct mt_pipeline *p)
 	if (r < 0)
 		return r;
 	return p->error ? p->error : cells;
+}
+
+bool mt_pipeline_pressed(const struct mt_pipeline *p)
+{
+	return mt_pressure_is_on(p->pressure);
 }
 
 uint64_t mt_pipeline_quarter_ns(const struct mt_pipeline *p)
@@ -601,6 +657,7 @@ int mt_pipeline_finish(struct mt_pipeline *p)
 	bool waits;
 	int r = 0;
 
+	mt_pressure_stop(p->pressure);
 	if (!p->config.probes)
 		r = mt_processes_sweep(p->processes, segments, mt_clock_ns());
 	if (r == 0 && !p->config.probes)
@@ -629,6 +686,7 @@ static int ignore(void *ctx, const void *record, size_t len)
 
 void mt_pipeline_skip(struct mt_pipeline *p)
 {
+	mt_pressure_stop(p->pressure);
 	if (p->config.probes)
 		(void)mt_probes_drain(p->config.probes, ignore, ignore, NULL);
 	mt_merge_skip(p->merge);
@@ -648,6 +706,8 @@ void mt_pipeline_counts(const struct mt_pipeline *p, struct mt_pipeline_counts *
 		.kept_stacks = p->keep ? mt_keep_count(p->keep) : 0,
 		.chains = mt_call_tree_end(&p->tree) - MT_NODE_FIRST,
 		.live_processes = mt_processes_live(p->processes),
+		.episodes = mt_pressure_episodes(p->pressure),
+		.most_paused = mt_pressure_most_paused(p->pressure),
 	};
 	mt_stacks_counts(p->stacks, &ret->stacks);
 	for (uint32_t i = 0; i < slots_given(p); i++)

@@ -16,6 +16,7 @@
  */
 #include "collector/encode.h"
 #include "collector/faults.h"
+#include "collector/pressure.h"
 #include "collector/probes.h"
 #include "collector/segments.h"
 #include "collector/session.h"
@@ -36,7 +37,10 @@ struct mt_pipeline_config {
 	bool keep_stacks; /* in the artifact */
 	/* A process that is not tracked, for people; the artifact is told by itself. */
 	void (*note)(void *ctx, const char *text);
-	void *ctx;
+	struct mt_holds *holds; /* NULL: no process is ever stopped */
+	/* A pause is over, and left a process to somebody else's stop; not called without holds. */
+	void (*left)(void *ctx);
+	void *ctx; /* of these */
 };
 
 struct mt_pipeline;
@@ -52,6 +56,9 @@ int mt_pipeline_arrive(void *pipeline, const struct mt_arrival *arrival);
 
 /* One pass over everything; returns the cells that were handed on. */
 int64_t mt_pipeline_pass(struct mt_pipeline *pipeline);
+
+/* Whether threads or processes are paused for the pass to come: it is not to wait. */
+bool mt_pipeline_pressed(const struct mt_pipeline *pipeline);
 
 /* In how many ns, by what the last passes saw, the fastest ring will be a quarter full. */
 uint64_t mt_pipeline_quarter_ns(const struct mt_pipeline *pipeline);
@@ -75,6 +82,8 @@ struct mt_pipeline_counts {
 	uint64_t kept_stacks;
 	uint64_t chains; /* nodes of the call tree */
 	uint32_t live_processes;
+	uint64_t episodes;    /* of pressure */
+	uint32_t most_paused; /* processes in one of them */
 };
 
 void mt_pipeline_counts(const struct mt_pipeline *pipeline, struct mt_pipeline_counts *ret);

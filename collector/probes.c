@@ -34,6 +34,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "bpf/memtrack.skel.h"
+#include "collector/segments.h"
 #include "collector/uprobe_link.h"
 #include "wire/scratch.h"
 
@@ -113,14 +114,16 @@ static int configure(struct mt_probes *probes, const struct mt_probes_config *co
 	uint32_t scratch_bytes = (uint32_t)mt_scratch_bytes(config->budget_bytes);
 	uint32_t reference_bytes = MT_WORDS_OFFSET + config->budget_bytes;
 	uint32_t slots = config->raw ? 1 : MT_BPF_SLOTS;
+	uint32_t percent = config->watermark_percent ? config->watermark_percent
+						     : MT_WATERMARK_PERCENT;
 	int err;
 
 	skel->rodata->budget_bytes = config->budget_bytes;
 	skel->rodata->cookie = config->cookie;
 	skel->rodata->raw = config->raw;
 	skel->rodata->measured = config->measured;
-	skel->rodata->watermark_bytes = config->watermark_bytes ? config->watermark_bytes
-								: stacks_bytes / 4 * 3;
+	skel->rodata->watermark_bytes = (uint64_t)stacks_bytes * percent / 100;
+	skel->rodata->life_watermark_bytes = (uint64_t)life_bytes * percent / 100;
 	skel->rodata->wakeup_bytes = config->wakeup_bytes ? config->wakeup_bytes : stacks_bytes / 4;
 
 	probes->link_uprobes = mt_uprobe_link_wanted();
@@ -401,6 +404,16 @@ uint64_t mt_probes_stacks_consumed(const struct mt_probes *probes)
 	return mt_bpf_ring_consumed(&probes->stacks);
 }
 
+uint64_t mt_probes_life_produced(const struct mt_probes *probes)
+{
+	return mt_bpf_ring_produced(&probes->life);
+}
+
+uint64_t mt_probes_life_consumed(const struct mt_probes *probes)
+{
+	return mt_bpf_ring_consumed(&probes->life);
+}
+
 static struct mt_probes_ring look_at(const struct mt_bpf_ring *ring, uint64_t watermark_bytes)
 {
 	struct mt_probes_ring state = {
@@ -417,7 +430,7 @@ void mt_probes_rings(const struct mt_probes *probes, struct mt_probes_ring *ret_
 		     struct mt_probes_ring *ret_life)
 {
 	*ret_stacks = look_at(&probes->stacks, probes->skel->rodata->watermark_bytes);
-	*ret_life = look_at(&probes->life, probes->life.ring_bytes);
+	*ret_life = look_at(&probes->life, probes->skel->rodata->life_watermark_bytes);
 }
 
 uint64_t mt_probes_kernel_bytes(const struct mt_probes *probes)

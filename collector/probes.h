@@ -41,9 +41,9 @@ struct mt_probes_config {
 	bool raw;	       /* stacks are not compressed: there are no references */
 	uint32_t stacks_bytes; /* ring sizes: powers of two, pages; 0: as above */
 	uint32_t life_bytes;
-	uint32_t watermark_bytes; /* fill of "stacks" that latches pressure; 0: 3/4 of it */
-	bool measured;		  /* the rings' high-water marks are kept */
-	uint32_t wakeup_bytes;	  /* fill that wakes mt_probes_stacks_fd(); 0: 1/4 */
+	uint32_t watermark_percent; /* fill of a ring that latches pressure; 0: 75 */
+	bool measured;		    /* the rings' high-water marks are kept */
+	uint32_t wakeup_bytes;	    /* fill that wakes mt_probes_stacks_fd(); 0: 1/4 */
 };
 
 int mt_probes_open(const struct mt_probes_config *config, struct mt_probes **ret);
@@ -79,6 +79,8 @@ int mt_probes_drain(struct mt_probes *probes, mt_bpf_record_fn on_stack, mt_bpf_
 /* mt_bpf_ring_produced() and _consumed() of "stacks". */
 uint64_t mt_probes_stacks_produced(const struct mt_probes *probes);
 uint64_t mt_probes_stacks_consumed(const struct mt_probes *probes);
+uint64_t mt_probes_life_produced(const struct mt_probes *probes);
+uint64_t mt_probes_life_consumed(const struct mt_probes *probes);
 
 /* Sizes and positions, the consumer's read first. */
 struct mt_probes_ring {

@@ -172,6 +172,14 @@ bool mt_processes_tracked(const struct mt_processes *p, uint32_t tgid, uint64_t 
 	return process && process->start_ns >= since_ns;
 }
 
+void mt_processes_each(const struct mt_processes *p, void (*fn)(void *ctx, uint32_t tgid),
+		       void *ctx)
+{
+	for (const struct process *q = p->living; q; q = q->next)
+		if (!q->ending && !q->foreign && q->tgid)
+			fn(ctx, q->tgid);
+}
+
 uint32_t mt_processes_live(const struct mt_processes *p)
 {
 	uint32_t n = 0;
@@ -456,6 +464,13 @@ int64_t mt_processes_clock_offset(const struct mt_processes *p, uint32_t slot)
 	const struct process *process = holding(p, slot);
 
 	return process ? process->clock_offset_ns : 0;
+}
+
+uint32_t mt_processes_tgid(const struct mt_processes *p, uint32_t slot)
+{
+	const struct process *process = holding(p, slot);
+
+	return process ? process->tgid : 0;
 }
 
 int mt_processes_owner(struct mt_processes *p, uint32_t slot, struct mt_cell_owner *ret)

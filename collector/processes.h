@@ -61,6 +61,9 @@ struct mt_cell_owner {
 /* What is to be added to the times of the slot's cells. */
 int64_t mt_processes_clock_offset(const struct mt_processes *processes, uint32_t slot);
 
+/* The process whose thread has the slot; 0: none, or not known yet. */
+uint32_t mt_processes_tgid(const struct mt_processes *processes, uint32_t slot);
+
 /* -ENOENT: no thread has claimed the slot. */
 int mt_processes_owner(struct mt_processes *processes, uint32_t slot, struct mt_cell_owner *ret);
 
@@ -80,6 +83,10 @@ int mt_processes_sweep(struct mt_processes *processes, const struct mt_segments 
 
 /* Whether a process that shook hands at since_ns or later, or its fork, has this tgid. */
 bool mt_processes_tracked(const struct mt_processes *processes, uint32_t tgid, uint64_t since_ns);
+
+/* The living ones whose number means something here. */
+void mt_processes_each(const struct mt_processes *processes, void (*fn)(void *ctx, uint32_t tgid),
+		       void *ctx);
 
 /* Processes that have not ended. */
 uint32_t mt_processes_live(const struct mt_processes *processes);

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "collector/policy.h"
 #include "collector/say.h"
 #include "collector/tuning.h"
 #include "wire/control.h"
@@ -29,6 +30,9 @@ enum {
 	OPTION_EVENT_RING,
 	OPTION_DRAIN_INTERVAL,
 	OPTION_STATS,
+	OPTION_PAUSE,
+	OPTION_TIMEOUT,
+	OPTION_WATERMARK,
 };
 
 static const char usage_text[] =
@@ -48,6 +52,13 @@ static const char usage_text[] =
 	"      --stack-ring=SIZE    the kernel's buffer for stacks: 64K to 1G, default 4M\n"
 	"      --event-ring=SIZE    each thread's buffer for events: 4K to 64M, default 128K\n"
 	"      --drain-interval=MS  empty them so often, in milliseconds: 1 (default) to 60000\n"
+	"      --pause=HOW          where buffers fill up, the program waits by itself: futex\n"
+	"                           (default); or is stopped and continued: signal\n"
+	"      --pressure-timeout=SECONDS\n"
+	"                           wait so long, then end the program; inf (default); 0: do not\n"
+	"                           wait, count what is lost\n"
+	"      --pressure-watermark=PERCENT\n"
+	"                           a buffer so full makes the program wait: 1 to 99, default 75\n"
 	"      --keep-stacks        keep the copied stacks, for memtrack-report --verify-stacks\n"
 	"      --stats=FILE         write what memtrack did and how long it took, as JSON lines\n"
 	"  -v, --verbose            print a summary on stderr at the end\n"
@@ -82,7 +93,29 @@ static int check_tuning(const struct mt_run_options *o, uint64_t window_bytes)
 	return 0;
 }
 
-static int check_options(const struct mt_run_options *o)
+static int check_policy(struct mt_run_options *o)
+{
+	uint32_t value;
+
+	if (o->pause && (mt_policy_pause(o->pause, &value) < 0 || value == MT_PAUSE_NEVER)) {
+		mt_say("--pause=%s is not one of futex, signal", o->pause);
+		return MT_STATUS_FAILED;
+	}
+	if (o->watermark && mt_policy_watermark(o->watermark, &value) < 0) {
+		mt_say("--pressure-watermark=%s is not a percentage from 1 to 99", o->watermark);
+		return MT_STATUS_FAILED;
+	}
+	if (mt_policy_timeout(o->timeout, &o->timeout_ns) < 0) {
+		mt_say("--pressure-timeout=%s is not a number of seconds up to %d, 0 or inf",
+		       o->timeout, MT_PRESSURE_MAX_SECONDS);
+		return MT_STATUS_FAILED;
+	}
+	if (o->timeout_ns == MT_PRESSURE_NEVER)
+		o->pause = "never";
+	return 0;
+}
+
+static int check_options(struct mt_run_options *o)
 {
 	static const char *const captures[] = { "auto", "ebpf", "inline" };
 	uint64_t bytes = 0;
@@ -101,6 +134,8 @@ static int check_options(const struct mt_run_options *o)
 		return MT_STATUS_FAILED;
 	}
 	r = check_tuning(o, bytes);
+	if (!r)
+		r = check_policy(o);
 	if (r)
 		return r;
 	if (!o->command[0]) {
@@ -168,6 +203,12 @@ static const char **text_of(struct mt_run_options *o, int opt)
 		return &o->drain_interval;
 	case OPTION_STATS:
 		return &o->stats;
+	case OPTION_PAUSE:
+		return &o->pause;
+	case OPTION_TIMEOUT:
+		return &o->timeout;
+	case OPTION_WATERMARK:
+		return &o->watermark;
 	case OPTION_FAULTS:
 		return &o->faults;
 	default:
@@ -192,6 +233,9 @@ int mt_run_options_parse(int argc, char **argv, struct mt_run_options *o)
 		{ "stack-ring", required_argument, NULL, OPTION_STACK_RING },
 		{ "event-ring", required_argument, NULL, OPTION_EVENT_RING },
 		{ "drain-interval", required_argument, NULL, OPTION_DRAIN_INTERVAL },
+		{ "pause", required_argument, NULL, OPTION_PAUSE },
+		{ "pressure-timeout", required_argument, NULL, OPTION_TIMEOUT },
+		{ "pressure-watermark", required_argument, NULL, OPTION_WATERMARK },
 		{ "no-stacks", no_argument, NULL, OPTION_NO_STACKS },
 		{ "no-stack-compression", no_argument, NULL, OPTION_RAW_STACKS },
 		{ "stats", required_argument, NULL, OPTION_STATS },
@@ -209,6 +253,7 @@ int mt_run_options_parse(int argc, char **argv, struct mt_run_options *o)
 	*o = (struct mt_run_options){
 		.stack_size = "8K",
 		.capture = "auto",
+		.timeout = "inf",
 		.raw_stacks = switched_off("MEMTRACK_STACK_COMPRESSION"),
 		.keep_stacks = is_on("MEMTRACK_KEEP_STACKS"),
 		.no_learned_stacks = switched_off("MEMTRACK_LEARNED_STACKS"),

@@ -10,6 +10,7 @@
  *   Errors:    a line on standard error (collector/say.h).
  */
 #include <stdbool.h>
+#include <stdint.h>
 
 enum {
 	MT_STATUS_LOST = 121,
@@ -25,6 +26,10 @@ struct mt_run_options {
 	const char *stack_ring; /* NULL: the default */
 	const char *event_ring;
 	const char *drain_interval;
+	const char *pause;
+	const char *timeout; /* of an episode of pressure */
+	const char *watermark;
+	uint64_t timeout_ns;
 	const char *stats;  /* NULL: none */
 	const char *faults; /* on purpose, collector/faults.h; or NULL */
 	bool raw_stacks;

@@ -75,6 +75,8 @@ static int hold_life(struct mt_gate *gate)
 
 static int open_control(struct mt_segments *s, const struct mt_segments_config *config)
 {
+	uint32_t percent = config->watermark_percent ? config->watermark_percent
+						     : MT_WATERMARK_PERCENT;
 	void *at;
 	int r;
 
@@ -98,6 +100,8 @@ static int open_control(struct mt_segments *s, const struct mt_segments_config *
 	s->control->cookie = config->cookie;
 	s->control->budget_bytes = s->budget_bytes;
 	s->control->flags = config->flags;
+	s->control->pause = config->pause;
+	s->control->ring_watermark_bytes = (uint32_t)((uint64_t)s->ring_bytes * percent / 100);
 	s->control->next_process = 1;
 	return 0;
 }
@@ -148,7 +152,7 @@ int mt_segments_open(const struct mt_segments_config *config, struct mt_segments
 
 	if (!power_of_two(config->budget_bytes) || config->budget_bytes < MT_BUDGET_MIN_BYTES ||
 	    config->budget_bytes > MT_BUDGET_MAX_BYTES || !power_of_two(config->ring_bytes) ||
-	    config->ring_bytes < MT_PAGE_BYTES)
+	    config->ring_bytes < MT_PAGE_BYTES || config->watermark_percent > 100)
 		return -EINVAL;
 
 	s = calloc(1, sizeof(*s));
@@ -335,6 +339,6 @@ void mt_segments_release(struct mt_segments *s)
 {
 	if (!__atomic_load_n(&s->control->latch, __ATOMIC_ACQUIRE))
 		return;
-	__atomic_store_n(&s->control->latch, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&s->control->latch, 0, __ATOMIC_SEQ_CST);
 	mt_segments_wake(s);
 }

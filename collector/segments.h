@@ -29,11 +29,16 @@
 #include "wire/ring.h"
 #include "wire/session.h"
 
+/* Of a ring: so full that an episode of pressure is latched. */
+#define MT_WATERMARK_PERCENT 75
+
 struct mt_segments_config {
 	uint32_t budget_bytes;
 	uint32_t ring_bytes;
-	uint32_t flags; /* MT_RUN_* */
-	bool learned;	/* threads are taught chains; not without references */
+	uint32_t flags;		    /* MT_RUN_* */
+	bool learned;		    /* threads are taught chains; not without references */
+	uint32_t pause;		    /* MT_PAUSE_* */
+	uint32_t watermark_percent; /* fill of a thread's ring that latches pressure; 0: 75 */
 	uint64_t cookie;
 	/* eBPF: the map's descriptors and mappings; borrowed.  Inline: -1 and NULL. */
 	int control_fd;
@@ -99,8 +104,8 @@ int mt_segments_references_fd(const struct mt_segments *segments, uint32_t captu
 /* Moves the gate's futex word and wakes all threads that wait for room. */
 void mt_segments_wake(struct mt_segments *segments);
 
-/* The same, and the latch cleared, if it is set.  Call it after the new tails are published:
- * in another order a thread could sleep through its release. */
+/* The same, and before that the latch cleared, if it is set; after the new tails were
+ * published: in another order a thread could sleep through its release. */
 void mt_segments_release(struct mt_segments *segments);
 
 static inline void mt_segments_closep(struct mt_segments **segments)

@@ -91,6 +91,10 @@ static void summarize(const struct mt_summary *s)
 	tell(s, MT_MESSAGE_SUMMARY, "collector: %ld KiB, %ld.%03ld s of CPU", used.ru_maxrss,
 	     used.ru_utime.tv_sec + used.ru_stime.tv_sec,
 	     (used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1000 % 1000);
+	if (n->episodes)
+		tell(s, MT_MESSAGE_SUMMARY,
+		     "pressure: %" PRIu64 " episodes, %" PRIu32 " processes paused at most",
+		     n->episodes, n->most_paused);
 	if (n->live_processes)
 		tell(s, MT_MESSAGE_SUMMARY, "processes that go on, not recorded any more: %" PRIu32,
 		     n->live_processes);

@@ -18,9 +18,7 @@
 #include "preload/capture.h"
 
 #include <errno.h>
-#include <linux/futex.h>
 #include <signal.h>
-#include <time.h>
 
 #include "preload/compare.h"
 #include "preload/learned.h"
@@ -365,15 +363,6 @@ static __attribute__((noinline)) enum outcome capture_inline(struct mt_self *sel
 	return outcome;
 }
 
-static void wait_for_consumer(void)
-{
-	struct timespec limit = { .tv_nsec = FULL_WAIT_NS };
-	const uint32_t *futex = &mt_session.gate->futex;
-
-	mt_syscall4(SYS_futex, (long)futex, FUTEX_WAIT, __atomic_load_n(futex, __ATOMIC_ACQUIRE),
-		    (long)&limit);
-}
-
 /*
  * The probe, with whatever seq the record is to be of; returns what BPF says of it, or
  * MT_PROBE_NONE: nothing.
@@ -463,8 +452,8 @@ static enum verdict capture_by_probe(struct mt_self *self, struct window *w, str
 	case MT_PROBE_SENT:
 		return VERDICT_DONE;
 	case MT_PROBE_FULL:
-		wait_for_consumer();
-		return VERDICT_AGAIN;
+		return mt_ring_await_release(&self->ring, FULL_WAIT_NS) ? VERDICT_AGAIN
+									: VERDICT_LOST;
 	case MT_PROBE_FAULT:
 		if (w->extent.shift) {
 			tries->torn++; /* Behind this page it has gone since it was copied. */
@@ -494,7 +483,7 @@ static enum verdict capture_here(struct mt_self *self, struct window *w, struct 
 	}
 	if (outcome == OUTCOME_NAMED)
 		return VERDICT_DONE;
-	if (!mt_session.on)
+	if (!mt_session.on || mt_ring_gives_up(&self->ring))
 		return VERDICT_LOST;
 	tries->torn += w->extent.shift != 0;
 	return VERDICT_AGAIN;

@@ -13,9 +13,18 @@
  *   - helped: the position is staged with the cell, never read again; who finds staged_seq
  *     odd does the append before its own.  The compare-and-swaps need no lock prefix: only
  *     this thread's handlers come between.
- *   - The latch is set before the futex word is read, and the ring is looked at again before
- *     sleeping; the collector moves the tail, clears the latch, moves the word: whichever
- *     comes first, nobody sleeps through a release.
+ *   - Who waits reads the futex word first, then sets or reads the latch, then looks at its
+ *     ring, then sleeps, if the word has not moved.  The collector moves the tail, clears the
+ *     latch, moves the word, wakes.  Either the latch was seen cleared; or it was seen set, or
+ *     set, before it is cleared, and then the word moves after it was read, so that the sleep
+ *     does not begin or is ended.  The swap of the latch is a full barrier, as are both stores
+ *     of the collector; the reads are in order because each is an acquire.
+ *     tests/model/park.py looks at all interleavings.
+ *   - The watermark is a level, not an edge: an append over it latches, whatever the one
+ *     before did.  One that finds the old episode still latched is followed by another.
+ *   - A thread parks for an episode where it has nothing half done: not in an append, not
+ *     between a stack's record and its event.  A handler may leave from there by a jump; what
+ *     stays in the head page means nothing when the latch is another.
  */
 #include "preload/ring.h"
 
@@ -157,14 +166,28 @@ void mt_ring_take_over(const struct mt_ring *ring)
 		put(ring->head, ring->cells, ring->bytes, seq);
 }
 
-/* What a handler has raised in between is not lowered again.  The collector may take the mark at
- * any time: what is stored after that is of the time after that. */
-static void note_peak(const struct mt_ring *ring, uint64_t peak)
+/* Latches an episode, unless one is latched. */
+static __attribute__((noinline)) void latch(const struct mt_ring *ring)
+{
+	__u64 *word = &mt_session.control->latch, open = 0;
+
+	if (__atomic_load_n(word, __ATOMIC_RELAXED))
+		return;
+	__atomic_compare_exchange_n(word, &open, MT_LATCH(MT_LATCH_THREAD, ring->slot, mt_now_ns()),
+				    false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+}
+
+/* What an append, or one that found no room, has seen of the ring.  A peak that a handler has
+ * raised in between is not lowered again.  The collector may take the mark at any time: what
+ * is stored after that is of the time after that. */
+static inline void note_fill(const struct mt_ring *ring, uint64_t fill)
 {
 	uint64_t seen = VOLATILE(ring->head->peak_bytes);
 
-	while (peak > seen && !swap(&ring->head->peak_bytes, seen, peak))
+	while (fill > seen && !swap(&ring->head->peak_bytes, seen, fill))
 		seen = VOLATILE(ring->head->peak_bytes);
+	if (__builtin_expect(fill >= ring->watermark, 0))
+		latch(ring);
 }
 
 bool mt_ring_try(const struct mt_ring *ring, const struct mt_cell *cell)
@@ -173,48 +196,109 @@ bool mt_ring_try(const struct mt_ring *ring, const struct mt_cell *cell)
 						 ring->bytes - CELL_BYTES)
 				   : append_helped(ring, cell);
 
-	note_peak(ring, used < ring->bytes ? used + CELL_BYTES : ring->bytes);
+	note_fill(ring, used < ring->bytes ? used + CELL_BYTES : ring->bytes);
 	return used < ring->bytes;
 }
 
-static void latch(const struct mt_ring *ring)
+/* Sleeps, unless the gate's word is not f any more; false: the collector is gone. */
+static bool sleep_at_gate(uint32_t f, long at_most_ns)
 {
-	struct mt_control *control = mt_session.control;
-	uint64_t now = mt_now_ns();
-	__u64 open = 0;
+	struct timespec limit = { .tv_nsec = at_most_ns };
 
-	if (!__atomic_compare_exchange_n(&control->latch, &open, now | 1, false, __ATOMIC_SEQ_CST,
-					 __ATOMIC_RELAXED))
-		return;
-	control->latch_time_ns = now;
-	control->latch_ring = ring->slot;
-	control->latch_slot = ring->slot;
-}
-
-/* Until the ring has at_most bytes in it, or WAIT_NS are over; false: the collector is gone. */
-static bool wait_for_room(const struct mt_ring *ring, uint64_t at_most)
-{
-	struct timespec limit = { .tv_nsec = WAIT_NS };
-	const uint32_t *futex = &mt_session.gate->futex;
-	uint32_t f;
-
-	latch(ring);
-	f = __atomic_load_n(futex, __ATOMIC_ACQUIRE);
-	if (VOLATILE(ring->head->head) - VOLATILE(ring->head->tail) > at_most)
-		mt_syscall4(SYS_futex, (long)futex, FUTEX_WAIT, f, (long)&limit);
+	mt_syscall4(SYS_futex, (long)&mt_session.gate->futex, FUTEX_WAIT, f, (long)&limit);
 	if (!mt_session_orphaned())
 		return true;
 	mt_session_end();
 	return false;
 }
 
+/* Until the ring has at_most bytes in it, or WAIT_NS are over; false: the collector is gone. */
+static bool wait_for_room(const struct mt_ring *ring, uint64_t at_most)
+{
+	uint32_t f = __atomic_load_n(&mt_session.gate->futex, __ATOMIC_ACQUIRE);
+
+	latch(ring);
+	if (__atomic_load_n(&ring->head->head, __ATOMIC_RELAXED) -
+		    __atomic_load_n(&ring->head->tail, __ATOMIC_ACQUIRE) <=
+	    at_most)
+		return true;
+	return sleep_at_gate(f, WAIT_NS);
+}
+
+static bool never_waits(void)
+{
+	return mt_session.control->pause == MT_PAUSE_NEVER;
+}
+
+static bool give_up(void)
+{
+	__atomic_fetch_add(&mt_session.control->lost_events, 1, __ATOMIC_RELAXED);
+	return false;
+}
+
 bool mt_ring_append(const struct mt_ring *ring, const struct mt_cell *cell)
 {
 	while (!mt_ring_try(ring, cell))
-		if (!wait_for_room(ring, ring->bytes - CELL_BYTES)) {
-			__atomic_fetch_add(&mt_session.control->lost_events, 1, __ATOMIC_RELAXED);
-			return false;
-		}
+		if (!wait_for_room(ring, ring->bytes - CELL_BYTES))
+			return give_up();
+	return true;
+}
+
+bool mt_ring_append_event(const struct mt_ring *ring, const struct mt_cell *cell)
+{
+	if (mt_ring_try(ring, cell))
+		return true;
+	return never_waits() ? give_up() : mt_ring_append(ring, cell);
+}
+
+bool mt_ring_gives_up(const struct mt_ring *ring)
+{
+	uint64_t fill = VOLATILE(ring->head->head) - VOLATILE(ring->head->tail);
+
+	return never_waits() && fill > ring->bytes / 2;
+}
+
+/* For the collector, which tells who was paused, and for how long. */
+static void note_parked(const struct mt_ring *ring, uint64_t episode)
+{
+	struct mt_thread *head = ring->head;
+
+	if (head->parked_in == episode)
+		return;
+	head->parked_ns = mt_now_ns();
+	__atomic_store_n(&head->parked_in, episode, __ATOMIC_RELEASE);
+}
+
+void mt_ring_park(const struct mt_ring *ring)
+{
+	const struct mt_control *control = mt_session.control;
+	uint64_t episode;
+	uint32_t f;
+
+	if (control->pause != MT_PAUSE_FUTEX)
+		return;
+	for (;;) {
+		f = __atomic_load_n(&mt_session.gate->futex, __ATOMIC_ACQUIRE);
+		episode = __atomic_load_n(&control->latch, __ATOMIC_ACQUIRE);
+		if (!episode || !__atomic_load_n(&control->enabled, __ATOMIC_RELAXED))
+			return;
+		note_parked(ring, episode);
+		if (!sleep_at_gate(f, WAIT_NS))
+			return;
+	}
+}
+
+bool mt_ring_await_release(const struct mt_ring *ring, long at_most_ns)
+{
+	uint32_t f = __atomic_load_n(&mt_session.gate->futex, __ATOMIC_ACQUIRE);
+	uint64_t episode = __atomic_load_n(&mt_session.control->latch, __ATOMIC_ACQUIRE);
+
+	if (never_waits())
+		return false;
+	if (!episode)
+		return true;
+	note_parked(ring, episode);
+	sleep_at_gate(f, at_most_ns);
 	return true;
 }
 
@@ -227,12 +311,13 @@ bool mt_ring_append_blob(const struct mt_ring *ring, uint8_t kind, uint64_t *wor
 		used = append_rseq(ring, words, n, at_most);
 		if (used <= at_most)
 			break;
-		if (!wait_for_room(ring, at_most)) {
-			__atomic_fetch_add(&mt_session.control->lost_events, 1, __ATOMIC_RELAXED);
+		note_fill(ring, used);
+		if (never_waits())
 			return false;
-		}
+		if (!wait_for_room(ring, at_most))
+			return give_up();
 	}
-	note_peak(ring, used + n * CELL_BYTES);
+	note_fill(ring, used + n * CELL_BYTES);
 	return true;
 }
 
@@ -252,7 +337,9 @@ static void flush(struct mt_piece_writer *writer)
 		.w = { writer->w[0], writer->w[1], writer->w[2] },
 	};
 
-	if (!writer->failed)
+	if (!writer->failed && writer->kind == MT_RECORD_STACK && never_waits())
+		writer->failed = !mt_ring_try(writer->ring, &cell);
+	else if (!writer->failed)
 		writer->failed = !mt_ring_append(writer->ring, &cell);
 	writer->index++;
 	writer->n = 0;

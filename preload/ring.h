@@ -7,14 +7,17 @@
  *   Input:     a ring that the calling thread holds.  Its words are shared with the
  *              collector and, in a damaged run, anything: none can make an append write
  *              outside of the ring.
- *   Errors:    false: the collector is gone, nothing was appended
+ *   Errors:    false: nothing was appended: the collector is gone or, of an event or a stack's
+ *              record, the ring is full and the run never waits (MT_PAUSE_NEVER)
  *   Threads:   the one that holds the ring, with its signal handlers: appends nest, and may
  *              be left by siglongjmp()
- *   Bounds:    waits while the ring is full, as long as the collector lives
+ *   Bounds:    waits while the ring is full, or for the end of an episode of pressure, as long
+ *              as the collector lives
  */
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "preload/session.h"
 #include "wire/ring.h"
 
 #pragma GCC visibility push(hidden)
@@ -26,6 +29,7 @@ struct mt_ring {
 	uint32_t bytes; /* a power of two */
 	uint32_t rseq;	/* the C library has registered it for this thread */
 	uint32_t slot;
+	uint32_t watermark; /* bytes in it that latch an episode of pressure */
 };
 
 /* A record on its way, in pieces. */
@@ -42,8 +46,34 @@ struct mt_piece_writer {
 /* One try: false where the ring is full. */
 bool mt_ring_try(const struct mt_ring *ring, const struct mt_cell *cell);
 
-/* Appends; waits for room. */
+/* Appends; waits for room, in every run: without what says whose a ring is, nothing means
+ * anything.  A loss is counted. */
 bool mt_ring_append(const struct mt_ring *ring, const struct mt_cell *cell);
+
+/* The same of an event, which is given up instead in a run that never waits. */
+bool mt_ring_append_event(const struct mt_ring *ring, const struct mt_cell *cell);
+
+/* The slow way of mt_ring_heed(). */
+void mt_ring_park(const struct mt_ring *ring);
+
+/* Parks while an episode of pressure is latched, if that is how this run pauses. */
+static inline void mt_ring_heed(const struct mt_ring *ring)
+{
+	uint64_t latch = __atomic_load_n(&mt_session.control->latch, __ATOMIC_RELAXED);
+
+	if (__builtin_expect(latch != 0, 0))
+		mt_ring_park(ring);
+}
+
+/*
+ * The BPF ring had no room: until the episode's end, or the time is over, or at once where
+ * none is latched any more.  False: this run does not wait.
+ */
+bool mt_ring_await_release(const struct mt_ring *ring, long at_most_ns);
+
+/* Is the ring, in a run that never waits, more than half full, so that a record is better not
+ * tried again? */
+bool mt_ring_gives_up(const struct mt_ring *ring);
 
 /*
  * Appends a record as one blob; words[0] is for the cell's head, the record's bytes (a

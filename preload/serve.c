@@ -58,7 +58,8 @@ static bool record_block(uint8_t type, long number, uint64_t *saved, const void 
 	cell.w[0] = mt_now_ns();
 	cell.w[1] = (uint64_t)p;
 	cell.w[2] = size;
-	mt_ring_append(&self->ring, &cell);
+	mt_ring_append_event(&self->ring, &cell);
+	mt_ring_heed(&self->ring);
 	return true;
 lost:
 	__atomic_fetch_add(&mt_session.control->lost_events, 1, __ATOMIC_RELAXED);
@@ -84,7 +85,8 @@ static void record(uint8_t type, long number, const void *sp, const void *p)
 		return;
 	}
 	cell.w[0] = mt_now_ns();
-	mt_ring_append(&self->ring, &cell);
+	mt_ring_append_event(&self->ring, &cell);
+	mt_ring_heed(&self->ring);
 }
 
 /* A block of the arena, as the real functions are not known. */

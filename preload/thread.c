@@ -359,6 +359,7 @@ static bool take_slot(struct mt_self *self, struct mt_chunk *chunk, uint32_t i)
 	self->ring.bytes = mt_session.ring_bytes;
 	self->ring.rseq = has_rseq();
 	self->ring.slot = slot;
+	self->ring.watermark = mt_session.control->ring_watermark_bytes;
 	self->capture = chunk->capture;
 	self->reference = chunk->references ? (void *)reference : NULL;
 	self->scratch = chunk->capture == MT_CAPTURE_INLINE && chunk->references

@@ -41,7 +41,35 @@
 #define MT_RUN_RAW 1	   /* stacks are not compressed: no references, no dictionaries */
 #define MT_RUN_NO_STACKS 2 /* no stack is captured */
 
-#define MT_LATCH_STACKS (~0ULL)
+/* What a full ring means for the threads of the run: mt_control.pause. */
+#define MT_PAUSE_FUTEX 0  /* while the latch is set they park, each by itself */
+#define MT_PAUSE_SIGNAL 1 /* the collector stops their processes, and continues them */
+#define MT_PAUSE_NEVER 2  /* nobody waits: what finds no room is lost, and counted */
+
+/*
+ * An episode of pressure, as mt_control.latch has it: all of it in one word, so that nobody
+ * ever sees, or leaves behind, a part of another's.  Never 0.
+ *
+ *   bits 0 to 1    which ring: MT_LATCH_*
+ *   bits 2 to 16   the slot of the thread that latched; 0 of MT_LATCH_LIFE
+ *   bits 17 to 63  when: CLOCK_MONOTONIC ns, the lower 47 bits, which is 39 hours
+ */
+#define MT_LATCH_THREAD 1 /* the ring of the slot, wire/ring.h */
+#define MT_LATCH_STACKS 2 /* the BPF ring "stacks" */
+#define MT_LATCH_LIFE 3	  /* the BPF ring "life" */
+#define MT_LATCH_TIME_SHIFT 17
+#define MT_LATCH(ring, slot, ns) \
+	((__u64)(ring) | (__u64)(slot) << 2 | (__u64)(ns) << MT_LATCH_TIME_SHIFT)
+#define MT_LATCH_RING(latch) ((__u32)((latch) % 4))
+#define MT_LATCH_SLOT(latch) ((__u32)((latch) >> 2) & (MT_SLOTS - 1))
+
+/* When it was latched, by the clock that says now_ns; within 19 hours of that. */
+static inline __u64 mt_latch_ns(__u64 latch, __u64 now_ns)
+{
+	__s64 ago = (__s64)((now_ns - (latch >> MT_LATCH_TIME_SHIFT)) << MT_LATCH_TIME_SHIFT);
+
+	return now_ns - (__u64)(ago >> MT_LATCH_TIME_SHIFT);
+}
 
 /* What became of the probes of a slot.  Written by BPF, for the shim. */
 struct mt_answer {
@@ -63,25 +91,24 @@ struct mt_control {
 	/* 1 while the run records.  Set and cleared by the collector only; a shim that
 	 * reads 0 does nothing. */
 	__u32 enabled;
-	__u32 spare1;
+	__u32 pause; /* MT_PAUSE_*; as the words before enabled */
 
 	/* The number of the next process: taken by fetch-and-add, by the collector for a
 	 * process that shakes hands, by the shim for a fork's child. */
 	__u64 next_process;
 
-	/* Pressure latch: 0, or the episode.  Whoever finds a ring too full moves it from 0
-	 * to the episode by compare-and-swap and writes the three words behind it; only the
-	 * collector moves it back, then moves mt_gate.futex.  An episode's name is the time
-	 * at which it was latched: never 0, and no counter to share. */
+	/* Pressure latch: 0, or the episode, MT_LATCH().  Whoever finds a ring at its watermark
+	 * or above moves it from 0 by compare-and-swap, each time that it puts something there;
+	 * only the collector moves it back, then moves mt_gate.futex.  In the cache line of
+	 * enabled, which each event reads anyway. */
 	__u64 latch;
-	__u64 latch_time_ns;
-	__u64 latch_ring; /* a slot's, or MT_LATCH_STACKS: the BPF ring "stacks" */
-	__u64 latch_slot;
+	__u32 ring_watermark_bytes; /* fill of a thread's ring; as the words before enabled */
+	__u32 spare1;
 
 	/* Counters of loss and trouble; fetch-and-add by whoever it happens to.  The
 	 * collector reads them at the end of the run: loss is said and is in the artifact,
 	 * what became of probes, which are made again, is in memtrack-run's summary. */
-	__u64 lost_events;	/* appends given up (the collector was gone) */
+	__u64 lost_events;	/* appends given up: the collector was gone, or MT_PAUSE_NEVER */
 	__u64 lost_stacks;	/* events that were sent without their stack; they say so too */
 	__u64 refused_probes;	/* BPF: wrong owner, cookie or window */
 	__u64 busy_probes;	/* BPF: two threads met in one slot */
@@ -96,7 +123,7 @@ struct mt_control {
 	__u64 stacks_peak_bytes;
 	__u64 life_peak_bytes;
 
-	__u8 spare2[MT_PAGE_BYTES - 21 * 8];
+	__u8 spare2[MT_PAGE_BYTES - 19 * 8];
 
 	struct mt_answer answers[MT_BPF_SLOTS];
 };

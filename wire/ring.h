@@ -33,7 +33,7 @@
 
 /* The first page.  Written by the collector only. */
 struct mt_gate {
-	__u32 futex; /* moves after each release; FUTEX_WAIT, FUTEX_WAKE all */
+	__u32 futex; /* moves after the latch was cleared; FUTEX_WAIT, FUTEX_WAKE all */
 	__u32 spare0;
 	__u64 life[8]; /* a robust, shared pthread_mutex_t that the collector holds */
 	__u8 spare1[MT_PAGE_BYTES - 72];
@@ -51,7 +51,11 @@ struct mt_thread {
 	/* Raw records so far, wire/stack_record.h: their numbers go on from owner to owner, so
 	 * that one that an owner sent last, without its event, is never taken for another. */
 	__u32 alone;
-	__u64 spare1[7];
+	/* The last episode (mt_control.latch) for which the owner parked, and when it did; 0, if
+	 * it never has.  Without meaning once the latch is another. */
+	__u64 parked_in;
+	__u64 parked_ns;
+	__u64 spare1[5];
 
 	/* Bytes appended. */
 	__u64 head __attribute__((aligned(64)));

@@ -267,9 +267,8 @@ START_TEST(full_ring)
 	ck_assert_uint_eq(reference->digest, digest);
 	ck_assert_uint_eq(control->full_probes, 1);
 	ck_assert_uint_ne(control->latch, 0);
-	ck_assert_uint_eq(control->latch_time_ns, control->latch);
-	ck_assert_uint_eq(control->latch_ring, MT_LATCH_STACKS);
-	ck_assert_uint_eq(control->latch_slot, SLOT);
+	ck_assert_uint_eq(MT_LATCH_RING(control->latch), MT_LATCH_STACKS);
+	ck_assert_uint_eq(MT_LATCH_SLOT(control->latch), SLOT);
 
 	/* Each of the records is whole: they decode in a row. */
 	before = n_records;
@@ -674,8 +673,8 @@ START_TEST(raw_full_ring)
 	ck_assert_uint_eq(answer->status, MT_PROBE_FULL);
 	ck_assert_uint_eq(control->full_probes, 1);
 	ck_assert_uint_ne(control->latch, 0);
-	ck_assert_uint_eq(control->latch_ring, MT_LATCH_STACKS);
-	ck_assert_uint_eq(control->latch_slot, SLOT);
+	ck_assert_uint_eq(MT_LATCH_RING(control->latch), MT_LATCH_STACKS);
+	ck_assert_uint_eq(MT_LATCH_SLOT(control->latch), SLOT);
 	before = n_records;
 	drain();
 	ck_assert_uint_eq(n_records, before + number - 1);

@@ -12,6 +12,7 @@ test_scripts +=			\
 	%D%/keep.test		\
 	%D%/killed.test		\
 	%D%/learned.test	\
+	%D%/pressure.test	\
 	%D%/programs.test	\
 	%D%/progress.test	\
 	%D%/refusals.test	\
@@ -32,6 +33,7 @@ EXTRA_DIST +=				\
 	%D%/killed.py			\
 	%D%/learned.py			\
 	%D%/ledger.py			\
+	%D%/pressure.py			\
 	%D%/programs.py			\
 	%D%/progress.py			\
 	%D%/refusals.py			\

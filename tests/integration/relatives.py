@@ -4,8 +4,8 @@
 import os
 
 
-def children(tgid):
-    """{tgid: name}"""
+def _all():
+    """{tgid: (parent, name)}"""
     found = {}
     for entry in os.listdir("/proc"):
         if not entry.isdigit():
@@ -16,16 +16,40 @@ def children(tgid):
         except OSError:
             continue
         name, _, rest = stat.partition("(")[2].rpartition(")")
-        if int(rest.split()[1]) == tgid:
-            found[int(entry)] = name
+        found[int(entry)] = (int(rest.split()[1]), name)
     return found
+
+
+def children(tgid):
+    """{tgid: name}"""
+    return {child: name for child, (parent, name) in _all().items() if parent == tgid}
+
+
+def descendants(tgid):
+    """{tgid: name}"""
+    everybody = _all()
+    below, more = {}, [tgid]
+    while more:
+        parents, more = set(more), []
+        for child, (parent, name) in everybody.items():
+            if parent in parents and child not in below:
+                below[child] = name
+                more.append(child)
+    return below
+
+
+def state_of(tgid):
+    """The letter of proc(5); '' for no such process."""
+    try:
+        with open(f"/proc/{tgid}/stat", encoding="utf-8", errors="replace") as file:
+            return file.read().rpartition(")")[2].split()[0]
+    except OSError:
+        return ""
 
 
 def find_collector(tgid):
     """The one below memtrack-run; names are cut after 15 bytes."""
-    below = children(tgid)
-    for child in list(below):
-        below.update(children(child))
+    below = descendants(tgid)
     found = [child for child, name in below.items() if name == "memtrack-collector"[:15]]
     if len(found) != 1:
         raise RuntimeError(f"not one collector below memtrack-run: {below}")

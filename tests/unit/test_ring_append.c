@@ -8,18 +8,24 @@
 #include "preload/ring.h"
 
 #include <check.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/rseq.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "preload/real.h"
 #include "preload/session.h"
 
 #define RING_BYTES (64 * 1024)
+#define SLOT 77
 #define SIGNALS 5000
 #define SECONDS_MAX 5
 #define BURST 100
@@ -91,7 +97,13 @@ static void set_up(bool rseq)
 {
 	memset(&head, 0, sizeof(head));
 	memset(cells, 0, sizeof(cells));
-	ring = (struct mt_ring){ .head = &head, .cells = cells, .bytes = RING_BYTES, .rseq = rseq };
+	memset(&control, 0, sizeof(control));
+	ring = (struct mt_ring){ .head = &head,
+				 .cells = cells,
+				 .bytes = RING_BYTES,
+				 .rseq = rseq,
+				 .slot = SLOT,
+				 .watermark = RING_BYTES / 4 * 3 };
 	mt_session.control = &control;
 	mt_session.gate = &gate;
 	mt_libc.clock_gettime = clock_gettime;
@@ -270,6 +282,86 @@ START_TEST(gone_collector)
 }
 END_TEST
 
+/* The fill latches from the watermark on, once; the latch says who did, and when. */
+START_TEST(watermark)
+{
+	struct mt_cell cell = cell_of(FROM_MAIN, 0);
+	uint64_t before, n;
+
+	set_up(_i && rseq_is_registered());
+	before = mt_now_ns();
+	for (n = 1; n < ring.watermark / sizeof(cell); n++)
+		ck_assert(mt_ring_append_event(&ring, &cell));
+	ck_assert_uint_eq(control.latch, 0);
+	ck_assert(mt_ring_append_event(&ring, &cell));
+	ck_assert_uint_eq(MT_LATCH_RING(control.latch), MT_LATCH_THREAD);
+	ck_assert_uint_eq(MT_LATCH_SLOT(control.latch), SLOT);
+	ck_assert_uint_ge(mt_latch_ns(control.latch, mt_now_ns()), before);
+	ck_assert_uint_le(mt_latch_ns(control.latch, mt_now_ns()), mt_now_ns());
+	control.latch = 1;
+	ck_assert(mt_ring_append_event(&ring, &cell));
+	ck_assert_uint_eq(control.latch, 1);
+	control.latch = 0;
+	ck_assert(mt_ring_append_event(&ring, &cell));
+	ck_assert_uint_ne(control.latch, 0);
+}
+END_TEST
+
+static void *release_soon(void *unused)
+{
+	while (!__atomic_load_n(&head.parked_in, __ATOMIC_ACQUIRE))
+		;
+	__atomic_store_n(&control.latch, 0, __ATOMIC_SEQ_CST);
+	__atomic_fetch_add(&gate.futex, 1, __ATOMIC_SEQ_CST);
+	syscall(SYS_futex, &gate.futex, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+	return NULL;
+}
+
+/* Parks until the release, and leaves behind for which episode, and since when. */
+START_TEST(parks)
+{
+	pthread_t other;
+	uint64_t latch;
+
+	set_up(false);
+	control.enabled = 1;
+	control.latch = latch = MT_LATCH(MT_LATCH_STACKS, 5, mt_now_ns());
+	ck_assert_int_eq(pthread_create(&other, NULL, release_soon, NULL), 0);
+	mt_ring_heed(&ring);
+	ck_assert_int_eq(pthread_join(other, NULL), 0);
+	ck_assert_uint_eq(head.parked_in, latch);
+	ck_assert_uint_ge(head.parked_ns, mt_latch_ns(latch, mt_now_ns()));
+}
+END_TEST
+
+/* Nobody parks where the collector stops processes, where nobody waits, after a run. */
+START_TEST(parks_not)
+{
+	set_up(false);
+	control.enabled = _i != 2;
+	control.latch = MT_LATCH(MT_LATCH_STACKS, 5, mt_now_ns());
+	control.pause = _i == 0 ? MT_PAUSE_SIGNAL : _i == 1 ? MT_PAUSE_NEVER : MT_PAUSE_FUTEX;
+	mt_ring_heed(&ring);
+	ck_assert_uint_eq(head.parked_in, 0);
+}
+END_TEST
+
+/* A run that never waits gives events up, and counts them. */
+START_TEST(never_waits)
+{
+	struct mt_cell cell = cell_of(FROM_MAIN, 0);
+
+	set_up(_i && rseq_is_registered());
+	control.pause = MT_PAUSE_NEVER;
+	while (mt_ring_append_event(&ring, &cell))
+		;
+	ck_assert_uint_eq(head.head, RING_BYTES);
+	ck_assert_uint_eq(control.lost_events, 1);
+	ck_assert(mt_ring_gives_up(&ring));
+	ck_assert(!mt_ring_await_release(&ring, 1));
+}
+END_TEST
+
 /* The thread that held the ring before died between the two halves of a helped append. */
 START_TEST(taken_over)
 {
@@ -323,6 +415,10 @@ int main(void)
 	tcase_add_test(tests, handlers_jump_helped);
 	tcase_add_loop_test(tests, full_ring, 0, 2);
 	tcase_add_test(tests, gone_collector);
+	tcase_add_loop_test(tests, watermark, 0, 2);
+	tcase_add_test(tests, parks);
+	tcase_add_loop_test(tests, parks_not, 0, 3);
+	tcase_add_loop_test(tests, never_waits, 0, 2);
 	tcase_add_test(tests, taken_over);
 	tcase_add_loop_test(tests, pieces, 0, 8);
 	suite_add_tcase(suite, tests);
