@@ -206,10 +206,12 @@ static inline void push(struct mt_trail *trail, const struct step *step, uint64_
 /* Did both frames read rbp where it is saved, and not the same? */
 static inline bool is_torn(const struct mt_trail *trail, const struct step *step)
 {
-	const struct frame *outer = &trail->frames[trail->n - 1];
+	const struct frame *outer;
 
-	return step->uses_rbp && !step->saves_rbp && trail->n && outer->needs_rbp &&
-	       outer->rbp != step->rbp;
+	if (!trail->n || !step->uses_rbp || step->saves_rbp)
+		return false;
+	outer = &trail->frames[trail->n - 1];
+	return outer->needs_rbp && outer->rbp != step->rbp;
 }
 
 /* Puts the n steps of the walk behind what was joined of the trail, or nothing; digest: of the
