@@ -515,8 +515,20 @@ static bool unloads(uint64_t *ret)
 }
 
 /*
- * Stacks that were known may mean other functions now.  Interposed, because the loader tells
- * nobody.
+ * The loader frees what it had of an object once that is unmapped, before another can be mapped
+ * there: it has its lock, and its state says so.  Also where no dlclose() of the program's led
+ * to it, but iconv() or a dlopen() that failed; and where a thread is waiting for the lock with
+ * another object.
+ */
+void mt_modules_freed(void)
+{
+	if (&_r_debug && _r_debug.r_state == RT_DELETE && mt_session_decided() && mt_session.on)
+		mt_session_move_epoch();
+}
+
+/*
+ * Stacks that were known may mean other functions now: where the loader's blocks do not come
+ * by here, dlclose() does.
  */
 __attribute__((visibility("default"))) int dlclose(void *handle)
 {
@@ -527,7 +539,8 @@ __attribute__((visibility("default"))) int dlclose(void *handle)
 	counted = counted && unloads(&before);
 	ret = mt_real_dlclose(handle);
 	if (!counted || !unloads(&after) || after != before) {
-		__atomic_fetch_add(&mt_session.epoch, 1, __ATOMIC_RELAXED);
+		if (mt_session_decided() && mt_session.on)
+			mt_session_move_epoch();
 		__atomic_store_n(&list.start_end, NULL, __ATOMIC_RELEASE);
 		mt_real_forget();
 		mt_modules_expect();

@@ -31,6 +31,16 @@ static inline void mt_modules_watch(const uint64_t *saved)
 		mt_modules_expect();
 }
 
+/* The loader frees a block. */
+void mt_modules_freed(void);
+
+/* To be told of each block that is freed, by where the call returns to. */
+static inline void mt_modules_watch_free(uint64_t pc)
+{
+	if (__builtin_expect(pc - mt_loader.start < mt_loader.bytes, 0))
+		mt_modules_freed();
+}
+
 /* Sends what was loaded since the last list; the whole list after an unload. */
 void mt_modules_check(struct mt_self *self);
 

@@ -376,6 +376,8 @@ void mt_serve_free(void *p, size_t a, size_t b, long number)
 		return; /* Nobody has a block of the real ones yet. */
 	/* An operator that was not looked up when its stub asked. */
 	real = mt_real[number] ? mt_real[number] : mt_real[MT_FN_free];
+	/* The stub jumps here. */
+	mt_modules_watch_free((uint64_t)__builtin_return_address(0));
 	if (p && mt_real_nests && !mt_arena_owns(p)) {
 		free_nested(real, p, a, b, number);
 		return;

@@ -307,6 +307,13 @@ static int map_run(const struct mt_welcome *welcome, const int *fds)
 	return 0;
 }
 
+void mt_session_move_epoch(void)
+{
+	uint64_t epochs = __atomic_add_fetch(&mt_session.control->epochs, 1, __ATOMIC_RELAXED);
+
+	__atomic_store_n(&mt_session.epoch, (uint32_t)epochs, __ATOMIC_RELAXED);
+}
+
 /* One hand-shake, from the socket to the mappings. */
 static int shake_here(const struct question *question)
 {
@@ -339,7 +346,7 @@ static int shake_here(const struct question *question)
 	s->ring_bytes = welcome.ring_bytes;
 	s->flags = s->control->flags;
 	s->process = welcome.process_id;
-	s->epoch = mt_session_first_epoch();
+	mt_session_move_epoch();
 	s->start = MT_PROCESS_START;
 	*s->fork_word = mt_session_token();
 	return 0;
@@ -539,7 +546,7 @@ void mt_session_fork(void)
 	}
 	s->parent = s->process;
 	s->process = __atomic_fetch_add(&s->control->next_process, 1, __ATOMIC_RELAXED);
-	s->epoch = mt_session_first_epoch();
+	mt_session_move_epoch();
 	s->start = MT_PROCESS_FORK;
 	s->announced = 0;
 	s->chunk_lock = 0;

@@ -74,7 +74,7 @@ struct mt_session {
 	int announced;	   /* the PROCESS cell was appended */
 	int modules_fixed; /* fork's child of a threaded process: the loader's lock may be held */
 	int probe_absent;  /* the probe was seen not to work */
-	uint32_t epoch; /* mt_session_first_epoch(), and the dlclose()s that unloaded something */
+	uint32_t epoch; /* moves where known stacks may mean other code: mt_session_move_epoch() */
 	uint64_t main_thread; /* its thread pointer */
 
 	int chunk_lock;
@@ -84,12 +84,12 @@ struct mt_session {
 
 extern struct mt_session mt_session;
 
-/* Apart from every other process's: what its slot's last owner left in the dictionary is
- * not to be found again by this one, whose code may lie elsewhere. */
-static inline uint32_t mt_session_first_epoch(void)
-{
-	return (uint32_t)mt_session.process << 12;
-}
+/*
+ * Something was unloaded, or this is another process: what was known of stacks is known no more,
+ * also what the slot's last owner left.  An epoch that nobody in the run has had, short of 2^32
+ * of them.
+ */
+void mt_session_move_epoch(void);
 
 /* Names this process among those that share an image by fork; neither 0 nor 1. */
 static inline uint64_t mt_session_token(void)

@@ -105,6 +105,9 @@ struct mt_control {
 	__u32 ring_watermark_bytes; /* fill of a thread's ring; as the words before enabled */
 	__u32 spare1;
 
+	/* How many epochs were taken, by fetch-and-add, by the shim: mt_reference.epoch. */
+	__u64 epochs;
+
 	/* Counters of loss and trouble; fetch-and-add by whoever it happens to.  The
 	 * collector reads them at the end of the run: loss is said and is in the artifact,
 	 * what became of probes, which are made again, is in memtrack-run's summary. */
@@ -123,7 +126,7 @@ struct mt_control {
 	__u64 stacks_peak_bytes;
 	__u64 life_peak_bytes;
 
-	__u8 spare2[MT_PAGE_BYTES - 19 * 8];
+	__u8 spare2[MT_PAGE_BYTES - 20 * 8];
 
 	struct mt_answer answers[MT_BPF_SLOTS];
 };

@@ -72,7 +72,7 @@ struct mt_reference {
 	__u64 sum;    /* of the groups' parts of the digest, wire/digest.h */
 	__u64 start;  /* of that window */
 	__u64 end;
-	__u32 epoch;	    /* of the process's mappings; apart from that of any other process */
+	__u32 epoch;	    /* of the process's mappings; no two have the same: mt_control.epochs */
 	__u32 generation;   /* claims of the slot, and begins anew after an abandoned capture */
 	__u32 entry;	    /* of the dictionary, which has digest */
 	__u32 resync_asked; /* counted up by the collector: the next record is a key frame */
