@@ -258,7 +258,7 @@ int mt_teach_chain(struct mt_teach *t, uint32_t slot, uint32_t epoch, struct mt_
 		pupil->status = STATUS_SEEN;
 	else if (node >= MT_NODE_FIRST && mt_unwind_way(unwinder, space, window, &t->way))
 		teach(t, slot, pupil, node);
-	else
+	else if (pupil->status != STATUS_TAUGHT) /* or events may name it yet */
 		pupil->status = STATUS_NOT;
 	return 0;
 }

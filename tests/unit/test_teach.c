@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * test_teach.c - collector/teach.h: a chain that a thread was taught keeps its name
+ *
+ * One module, whose only function is left by its frame pointer; a process that lacks the
+ * module's image has to guess that.
+ */
+#include "collector/teach.h"
+
+#include <check.h>
+#include <stdlib.h>
+
+#include "tests/cfi_bytes.h"
+#include "wire/reference.h"
+
+#define BIAS 0x100000
+#define FUNCTION 0x1000
+#define STACK 0x7fff00001000
+#define WORDS 64
+#define EPOCH 7
+#define SLOT 3
+
+static struct cfi_bytes eh_frame, file;
+static struct mt_image *image;
+static struct mt_space known, unknown; /* with the image, and without */
+static struct mt_unwinder *unwinder;
+static struct mt_call_tree tree;
+static struct mt_segments *segments;
+static struct mt_teach *teach;
+static uint64_t words[WORDS];
+static const struct mt_window window = {
+	.start = STACK,
+	.end = STACK + 8 * WORDS,
+	.words = words,
+	.mask = WORDS - 1,
+};
+
+static void make_space(struct mt_space *space, struct mt_image *its_image)
+{
+	struct mt_space_range range = {
+		.start = BIAS,
+		.end = BIAS + 0x6000,
+		.bias = BIAS,
+		.image = its_image,
+	};
+
+	mt_space_init(space);
+	ck_assert_int_eq(mt_space_add(space, &range), 0);
+}
+
+static void setup(void)
+{
+	static const struct elf_parts parts = { .eh_frame = &eh_frame, .with_sections = true };
+	struct mt_segments_config config = {
+		.budget_bytes = MT_BUDGET_MIN_BYTES,
+		.ring_bytes = MT_PAGE_BYTES,
+		.learned = true,
+		.control_fd = -1,
+		.bpf_references_fd = -1,
+	};
+	size_t cie;
+
+	eh_frame = (struct cfi_bytes){ .vaddr = ELF_EH_FRAME };
+	cie = cfi_put_cie(&eh_frame, "zR", 0x1b, CFI_CALL, CFI_CALL_LEN);
+	/* cfa = rbp + 16, rbp at cfa - 16 */
+	cfi_put_fde(&eh_frame, cie, 0x1b, FUNCTION, 0x40, "\x0c\x06\x10\x86\x02", 5);
+	elf_put(&file, &parts);
+	ck_assert_int_eq(mt_image_new_memory(file.bytes, file.len, &image), 0);
+	make_space(&known, image);
+	make_space(&unknown, NULL);
+	ck_assert_int_eq(mt_unwinder_new(&unwinder), 0);
+	ck_assert_int_eq(mt_call_tree_init(&tree, UINT32_MAX), 0);
+	ck_assert_int_eq(mt_segments_open(&config, &segments), 0);
+	ck_assert_ptr_nonnull(segments->learned);
+	ck_assert_int_eq(mt_teach_new(segments, &teach), 0);
+}
+
+static void teardown(void)
+{
+	mt_teach_free(teach);
+	mt_segments_close(segments);
+	mt_call_tree_done(&tree);
+	mt_unwinder_free(unwinder);
+	mt_space_done(&known);
+	mt_space_done(&unknown);
+	mt_image_unref(image);
+}
+
+static void put(uint64_t address, uint64_t word)
+{
+	words[(address / 8) & window.mask] = word;
+}
+
+/* Calls of the function by itself, so many deep; returns what was made of them. */
+static uint32_t unwind(struct mt_space *space, unsigned int depth)
+{
+	uint64_t at = STACK + 8 * MT_SAVED_WORDS;
+	uint32_t node;
+
+	put(STACK + 8 * MT_SAVED_RIP, BIAS + FUNCTION + 0x10);
+	put(STACK + 8 * MT_SAVED_RBP, at);
+	for (; depth > 1; depth--, at += 16) {
+		put(at, at + 16);
+		put(at + 8, BIAS + FUNCTION + 0x10 + depth);
+	}
+	put(at, 0);
+	put(at + 8, 0);
+	ck_assert_int_eq(mt_unwind(unwinder, space, &window, &tree, &node), 0);
+	ck_assert_uint_ge(node, MT_NODE_FIRST);
+	return node;
+}
+
+static void teach_node(const struct mt_space *space, uint32_t epoch, uint32_t node)
+{
+	ck_assert_int_eq(mt_teach_chain(teach, SLOT, epoch, unwinder, space, &window, node), 0);
+}
+
+/* The other process guesses right: the chain, by its modules, is the same. */
+START_TEST(also_had_by_a_guess)
+{
+	uint32_t node = unwind(&known, 3);
+
+	ck_assert(!mt_teach_used(teach, SLOT, node));
+	teach_node(&known, EPOCH, node);
+	ck_assert(mt_teach_used(teach, SLOT, node));
+	ck_assert_uint_eq(unwind(&unknown, 3), node);
+	teach_node(&unknown, EPOCH + 1, node);
+	ck_assert(mt_teach_used(teach, SLOT, node));
+}
+END_TEST
+
+START_TEST(guesses_are_not_taught)
+{
+	uint32_t node = unwind(&unknown, 4);
+
+	teach_node(&unknown, EPOCH, node);
+	ck_assert(!mt_teach_used(teach, SLOT, node));
+	ck_assert_uint_eq(mt_segments_learned(segments, SLOT)->taught, 0);
+}
+END_TEST
+
+/* A name that was never given. */
+START_TEST(never_taught)
+{
+	ck_assert(!mt_teach_used(teach, SLOT, 0));
+	ck_assert(!mt_teach_used(teach, SLOT, UINT32_MAX));
+	ck_assert(!mt_teach_used(teach, SLOT, unwind(&known, 5)));
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("teach");
+	TCase *tcase = tcase_create("teach");
+	SRunner *runner = srunner_create(suite);
+	int failed;
+
+	tcase_add_checked_fixture(tcase, setup, teardown);
+	tcase_add_test(tcase, also_had_by_a_guess);
+	tcase_add_test(tcase, guesses_are_not_taught);
+	tcase_add_test(tcase, never_taught);
+	suite_add_tcase(suite, tcase);
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
