@@ -124,7 +124,8 @@ static int open_references(struct mt_segments *s)
 
 /*
  * Only the mapping made here can be written.  A kernel that can not see to that (before 5.1)
- * teaches nothing: what is taught must be true.
+ * teaches nothing: what is taught must be true.  Nor is anything taught where the address space
+ * has a limit that this is too much for, and the rest is not.
  */
 static int open_learned(struct mt_segments *s)
 {
@@ -134,7 +135,7 @@ static int open_learned(struct mt_segments *s)
 	s->learned_size = MT_LEARNED_BYTES * (size_t)MT_SLOTS;
 	r = map_memfd("memtrack-learned", MFD_ALLOW_SEALING, s->learned_size, &s->learned_fd, &at);
 	if (r < 0)
-		return r;
+		return r == -ENOMEM ? 0 : r;
 	s->learned = at;
 	if (fcntl(s->learned_fd, F_ADD_SEALS,
 		  F_SEAL_FUTURE_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
@@ -169,8 +170,6 @@ int mt_segments_open(const struct mt_segments_config *config, struct mt_segments
 
 	if (!(config->flags & MT_RUN_RAW)) {
 		r = open_references(s);
-		if (r == 0 && config->learned)
-			r = open_learned(s);
 		if (r < 0)
 			return r;
 	}
@@ -181,6 +180,11 @@ int mt_segments_open(const struct mt_segments_config *config, struct mt_segments
 		return r;
 	s->rings = at;
 	s->gate = at;
+	if (config->learned && s->references) {
+		r = open_learned(s);
+		if (r < 0)
+			return r;
+	}
 	r = hold_life(s->gate);
 	if (r < 0)
 		return r;

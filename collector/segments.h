@@ -11,7 +11,7 @@
  *              them: for the targets, that thread's life is the collector's.
  *   Errors:    negative errno of memfd_create(2), ftruncate(2), mmap(2); -EINVAL for a
  *              budget or ring size that is no power of two or out of range.  A chunk that
- *              is not to be had: -ENOSPC.
+ *              is not to be had: -ENOSPC.  No room to teach in is no error.
  *   Threads:   one.
  *   Bounds:    the memfds are sparse: memory is what targets touch.  Slots never handed
  *              out are never looked at.

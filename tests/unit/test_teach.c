@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * test_teach.c - collector/teach.h: a chain that a thread was taught keeps its name
+ * test_teach.c - collector/teach.h: a chain that a thread was taught keeps its name; and where
+ *                there is no room to teach in
  *
  * One module, whose only function is left by its frame pointer; a process that lacks the
  * module's image has to guess that.
@@ -8,7 +9,10 @@
 #include "collector/teach.h"
 
 #include <check.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "tests/cfi_bytes.h"
 #include "wire/reference.h"
@@ -48,16 +52,17 @@ static void make_space(struct mt_space *space, struct mt_image *its_image)
 	ck_assert_int_eq(mt_space_add(space, &range), 0);
 }
 
+static const struct mt_segments_config config = {
+	.budget_bytes = MT_BUDGET_MIN_BYTES,
+	.ring_bytes = MT_PAGE_BYTES,
+	.learned = true,
+	.control_fd = -1,
+	.bpf_references_fd = -1,
+};
+
 static void setup(void)
 {
 	static const struct elf_parts parts = { .eh_frame = &eh_frame, .with_sections = true };
-	struct mt_segments_config config = {
-		.budget_bytes = MT_BUDGET_MIN_BYTES,
-		.ring_bytes = MT_PAGE_BYTES,
-		.learned = true,
-		.control_fd = -1,
-		.bpf_references_fd = -1,
-	};
 	size_t cie;
 
 	eh_frame = (struct cfi_bytes){ .vaddr = ELF_EH_FRAME };
@@ -148,6 +153,37 @@ START_TEST(never_taught)
 }
 END_TEST
 
+static uint64_t address_space_bytes(void)
+{
+	unsigned long pages;
+	FILE *statm = fopen("/proc/self/statm", "r");
+
+	ck_assert_ptr_nonnull(statm);
+	ck_assert_int_eq(fscanf(statm, "%lu", &pages), 1);
+	fclose(statm);
+	return (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+/* A limit that the areas alone do not fit in: the run goes on without them. */
+START_TEST(no_room)
+{
+	struct mt_welcome welcome = { 0 };
+	struct mt_segments *small;
+	struct rlimit was, limit;
+
+	ck_assert_int_eq(getrlimit(RLIMIT_AS, &was), 0);
+	limit = was;
+	limit.rlim_cur = address_space_bytes() + MT_LEARNED_BYTES * (rlim_t)MT_SLOTS / 2;
+	ck_assert_int_eq(setrlimit(RLIMIT_AS, &limit), 0);
+	ck_assert_int_eq(mt_segments_open(&config, &small), 0);
+	ck_assert_int_eq(setrlimit(RLIMIT_AS, &was), 0);
+	ck_assert_ptr_null(small->learned);
+	ck_assert_int_eq(mt_segments_give_chunk(small, false, 1, &welcome), 0);
+	ck_assert_uint_eq(welcome.learned_stride, 0);
+	mt_segments_close(small);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("teach");
@@ -159,6 +195,7 @@ int main(void)
 	tcase_add_test(tcase, also_had_by_a_guess);
 	tcase_add_test(tcase, guesses_are_not_taught);
 	tcase_add_test(tcase, never_taught);
+	tcase_add_test(tcase, no_room);
 	suite_add_tcase(suite, tcase);
 	srunner_run_all(runner, CK_ENV);
 	failed = srunner_ntests_failed(runner);
