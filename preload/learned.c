@@ -18,6 +18,8 @@
 #include "preload/learned.h"
 
 #define TRAIL_WORDS (2 * MT_LEARNED_FRAMES)
+/* The return address, the CFA, the caller's rbp. */
+#define STEP_WORDS 3
 
 /* A frame, and all that was read there. */
 struct step {
@@ -214,26 +216,33 @@ static inline bool is_torn(const struct mt_trail *trail, const struct step *step
 	return outer->needs_rbp && outer->rbp != step->rbp;
 }
 
-/* Puts the n steps of the walk behind what was joined of the trail, or nothing; digest: of the
- * chain outside of them.  Returns that of the whole chain. */
+/* Is there room for another frame, with all that it may have read? */
+static inline bool has_room(const struct mt_trail *trail)
+{
+	return trail->n < MT_LEARNED_FRAMES &&
+	       (!trail->n || trail->frames[trail->n - 1].words + STEP_WORDS <= TRAIL_WORDS);
+}
+
+/* Puts the n steps of the walk behind what was joined of the trail, as far as there is room;
+ * digest: of the chain outside of them.  Returns that of the whole chain. */
 static uint64_t extend(struct mt_trail *trail, const struct walk *walk, uint32_t n, uint64_t digest,
 		       uint64_t point)
 {
 	uint64_t pc = walk->pc, sp = walk->sp;
-	bool whole = trail->n + n <= MT_LEARNED_FRAMES &&
-		     (trail->n ? trail->frames[trail->n - 1].words : 0) + 3 * n <= TRAIL_WORDS;
+	bool goes_on = true, torn = false;
 
 	while (n-- > 0) {
 		const struct step *step = &trail->steps[n];
 
 		digest = mt_learned_digest_frame(digest, step->pc, point);
-		whole = whole && !is_torn(trail, step);
-		if (whole)
+		torn = torn || (goes_on && is_torn(trail, step));
+		goes_on = goes_on && !torn && has_room(trail);
+		if (goes_on)
 			push(trail, step, pc, sp, digest);
 		pc = step->pc;
 		sp = step->sp;
 	}
-	if (!whole)
+	if (torn)
 		trail->n = 0;
 	return digest;
 }

@@ -405,6 +405,60 @@ START_TEST(not_now)
 }
 END_TEST
 
+static void forget_row(uint64_t pc)
+{
+	struct mt_learned_entry *rows = (struct mt_learned_entry *)mt_learned_rows(learned);
+
+	for (size_t i = 0; i < MT_LEARNED_ROWS; i++)
+		if (rows[i].key == pc)
+			rows[i].key = 0;
+}
+
+/* A stack of so many calls of outer, and of inner by those: what is found of it the second time
+ * needs no row of outer. */
+static void remembers(const struct function *outer, int n_outer, const struct function *inner,
+		      int n_inner)
+{
+	uint64_t sp = BOTTOM, rbp = 0, pc = 0, start;
+	struct mt_learned_window window = { .end = BOTTOM, .epoch = EPOCH };
+	struct chain chain;
+	uint32_t name;
+
+	for (int i = 0; i < n_outer + n_inner; i++) {
+		const struct function *f = i < n_outer ? outer : inner;
+
+		sp = call(sp, &rbp, pc, f);
+		pc = f->pc;
+	}
+	window.start = start = sp - 8 * MT_SAVED_WORDS;
+	*word(start + 8 * MT_SAVED_RBP) = rbp;
+	*word(start + 8 * MT_SAVED_RIP) = pc;
+	ck_assert(oracle_walk(start, BOTTOM, &chain));
+	ck_assert_uint_eq(chain.n, (uint32_t)(n_outer + n_inner));
+	teach(&chain);
+	ck_assert(mt_learned_chain(learned, trail, &window, &name));
+	forget_row(outer->pc);
+	ck_assert(mt_learned_chain(learned, trail, &window, &name));
+	ck_assert_uint_eq(name, n_chains - 1);
+}
+
+/* The trail has the outer frames, as far as there is room, however many frames are new. */
+START_TEST(deep_stacks)
+{
+	static const struct function by_rsp = { .kind = MT_LEARNED_RSP, .offset = 2 };
+	static const struct function at_rbp = { .kind = MT_LEARNED_CFA_AT_RBP, .offset = -1 };
+	const struct function made[] = { by_rsp, by_rsp, at_rbp, at_rbp };
+
+	for (int i = 0; i < 4; i++) {
+		functions[i] = made[i];
+		functions[i].pc = 0x500000 + 0x35 * (uint64_t)i;
+	}
+	teach_rows();
+	remembers(&functions[0], 240, &functions[1], 10);
+	remembers(&functions[2], 160, &functions[3], 60);
+}
+END_TEST
+
 /* The digest is the polynomial of the header, by long multiplication. */
 START_TEST(digest_is_the_polynomial)
 {
@@ -434,6 +488,7 @@ int main(void)
 	tcase_add_test(tcase, any_stack);
 	tcase_add_test(tcase, calls_and_returns);
 	tcase_add_test(tcase, not_now);
+	tcase_add_test(tcase, deep_stacks);
 	tcase_add_test(tcase, digest_is_the_polynomial);
 	suite_add_tcase(suite, tcase);
 	srunner_run_all(runner, CK_ENV);
