@@ -135,7 +135,7 @@ static int open_learned(struct mt_segments *s)
 	s->learned_size = MT_LEARNED_BYTES * (size_t)MT_SLOTS;
 	r = map_memfd("memtrack-learned", MFD_ALLOW_SEALING, s->learned_size, &s->learned_fd, &at);
 	if (r < 0)
-		return r == -ENOMEM ? 0 : r;
+		return r == -ENOMEM || r == -EFBIG ? 0 : r;
 	s->learned = at;
 	if (fcntl(s->learned_fd, F_ADD_SEALS,
 		  F_SEAL_FUTURE_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)

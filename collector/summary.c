@@ -62,8 +62,11 @@ static void summarize(const struct mt_summary *s)
 	     st->records, st->resolved, st->raw_records,
 	     st->records ? st->record_bytes / st->records : 0,
 	     st->records ? st->window_bytes / st->records : 0);
-	tell(s, MT_MESSAGE_SUMMARY, "allocations that needed no record and no trap: %.1f %%",
-	     percent(st->resolved > st->records ? st->resolved - st->records : 0, st->resolved));
+	tell(s, MT_MESSAGE_SUMMARY,
+	     "allocations that needed no record and no trap: %.1f %%; with a learned chain: %.1f "
+	     "%%",
+	     percent(st->resolved > st->records ? st->resolved - st->records : 0, st->resolved),
+	     percent(st->learned, st->resolved));
 	tell(s, MT_MESSAGE_SUMMARY,
 	     "stack records: mismatches %" PRIu64 ", stale %" PRIu64 ", malformed %" PRIu64
 	     ", duplicates %" PRIu64 ", gaps %" PRIu64 ", dropped %" PRIu64 "; lost %" PRIu64,

@@ -25,7 +25,7 @@ struct mt_trail;
 struct mt_learned_window {
 	uint64_t start, end;
 	uint64_t shift;
-	uint32_t epoch; /* as it was before the window's words are read */
+	uint32_t epoch; /* as it was before the words are read, but those that were copied */
 };
 
 /* For who maps it. */
