@@ -87,13 +87,16 @@ static bool is_given(const struct mt_pressure *p, uint32_t slot)
 
 static void take_snapshot(struct mt_pressure *p)
 {
+	struct mt_probes_ring stacks, life;
+
 	p->n_slots = p->config.segments->chunks_used * MT_CHUNK_SLOTS;
 	for (uint32_t slot = 0; slot < p->n_slots; slot++)
 		p->heads[slot] = is_given(p, slot) ? head_of(p, slot) : 0;
 	if (!p->config.probes)
 		return;
-	p->stacks = mt_probes_stacks_produced(p->config.probes);
-	p->lives = mt_probes_life_produced(p->config.probes);
+	mt_probes_rings(p->config.probes, &stacks, &life);
+	p->stacks = stacks.produced;
+	p->lives = life.produced;
 }
 
 static void hold_process(void *ctx, uint32_t tgid)
@@ -135,6 +138,8 @@ void mt_pressure_look(struct mt_pressure *p)
 /* A ring that is empty is drained, whatever its head was once. */
 static bool is_drained(const struct mt_pressure *p)
 {
+	struct mt_probes_ring stacks, life;
+
 	for (uint32_t slot = 0; slot < p->n_slots; slot++) {
 		uint64_t tail = mt_merge_tail(p->config.merge, slot);
 
@@ -142,8 +147,10 @@ static bool is_drained(const struct mt_pressure *p)
 		    head_of(p, slot) != tail)
 			return false;
 	}
-	return !p->config.probes || (mt_probes_stacks_consumed(p->config.probes) >= p->stacks &&
-				     mt_probes_life_consumed(p->config.probes) >= p->lives);
+	if (!p->config.probes)
+		return true;
+	mt_probes_rings(p->config.probes, &stacks, &life);
+	return stacks.consumed >= p->stacks && life.consumed >= p->lives;
 }
 
 static void add_paused(struct mt_pressure *p, uint32_t tgid, uint64_t paused_ns)

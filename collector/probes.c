@@ -404,16 +404,6 @@ uint64_t mt_probes_stacks_consumed(const struct mt_probes *probes)
 	return mt_bpf_ring_consumed(&probes->stacks);
 }
 
-uint64_t mt_probes_life_produced(const struct mt_probes *probes)
-{
-	return mt_bpf_ring_produced(&probes->life);
-}
-
-uint64_t mt_probes_life_consumed(const struct mt_probes *probes)
-{
-	return mt_bpf_ring_consumed(&probes->life);
-}
-
 static struct mt_probes_ring look_at(const struct mt_bpf_ring *ring, uint64_t watermark_bytes)
 {
 	struct mt_probes_ring state = {

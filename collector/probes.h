@@ -79,8 +79,6 @@ int mt_probes_drain(struct mt_probes *probes, mt_bpf_record_fn on_stack, mt_bpf_
 /* mt_bpf_ring_produced() and _consumed() of "stacks". */
 uint64_t mt_probes_stacks_produced(const struct mt_probes *probes);
 uint64_t mt_probes_stacks_consumed(const struct mt_probes *probes);
-uint64_t mt_probes_life_produced(const struct mt_probes *probes);
-uint64_t mt_probes_life_consumed(const struct mt_probes *probes);
 
 /* Sizes and positions, the consumer's read first. */
 struct mt_probes_ring {

@@ -69,16 +69,6 @@ uint64_t mt_probes_stacks_consumed(const struct mt_probes *probes)
 	return 0;
 }
 
-uint64_t mt_probes_life_produced(const struct mt_probes *probes)
-{
-	return 0;
-}
-
-uint64_t mt_probes_life_consumed(const struct mt_probes *probes)
-{
-	return 0;
-}
-
 void mt_probes_rings(const struct mt_probes *probes, struct mt_probes_ring *ret_stacks,
 		     struct mt_probes_ring *ret_life)
 {

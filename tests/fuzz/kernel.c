@@ -129,16 +129,6 @@ uint64_t mt_probes_stacks_consumed(const struct mt_probes *probes)
 	return probes->stacks.consumed;
 }
 
-uint64_t mt_probes_life_produced(const struct mt_probes *probes)
-{
-	return probes->life.produced;
-}
-
-uint64_t mt_probes_life_consumed(const struct mt_probes *probes)
-{
-	return probes->life.consumed;
-}
-
 /* There are no statistics to ask for them. */
 void mt_probes_rings(const struct mt_probes *probes, struct mt_probes_ring *ret_stacks,
 		     struct mt_probes_ring *ret_life)

@@ -130,11 +130,13 @@ def check_stopped_collector(capture):
                           stderr=subprocess.PIPE, start_new_session=True) as process:
         try:
             process.stdout.readline()
-            os.kill(relatives.find_collector(process.pid), signal.SIGSTOP)
+            collector = relatives.find_collector(process.pid)
+            os.kill(collector, signal.SIGSTOP)
             process.wait(tracked.SECONDS)  # its input does not end
             err = process.stderr.read()
         except BaseException:
             os.killpg(process.pid, signal.SIGKILL)
+            send(collector, signal.SIGCONT)
             raise
     if process.returncode != STATUS_LOST or b"--pressure-timeout" not in err:
         yield f"exit status {process.returncode}, says {err!r}"
