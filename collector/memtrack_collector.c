@@ -44,6 +44,10 @@
 
 /* Between two looks at what may end a sleep that is longer. */
 #define LOOK_NS (1000 * 1000ULL)
+/* A run that is drained seldom is paused as a whole: so much of the interval is waited for all to
+ * park. */
+#define GATHER_SHARE 50
+#define GATHER_STEP_NS (200 * 1000ULL)
 #define WORTH_SLEEPING_NS (20 * 1000ULL)
 /* After the targets are switched off: for those that are in the middle of an append. */
 #define SETTLE_US 2000
@@ -273,6 +277,7 @@ static int open_pipeline(struct collector *c)
 		.keep_stacks = c->options.keep_stacks,
 		.note = note,
 		.holds = c->holds,
+		.gather_ns = c->options.drain_interval_ms * (1000000ULL / GATHER_SHARE),
 		.left = on_left,
 		.ctx = c,
 	};
@@ -450,7 +455,7 @@ static uint64_t interval_ns(const struct collector *c)
 	uint64_t quarter_ns = c->error ? UINT64_MAX : mt_pipeline_quarter_ns(c->pipeline);
 
 	if (!c->error && mt_pipeline_pressed(c->pipeline))
-		return 0;
+		return mt_pipeline_gathers(c->pipeline) ? GATHER_STEP_NS : 0;
 	if (c->options.drain_interval_ms > MT_DRAIN_INTERVAL_MS)
 		return drain_ns;
 	if (quarter_ns < WORTH_SLEEPING_NS)

@@ -145,6 +145,7 @@ static int new_pressure(struct mt_pipeline *p)
 		.merge = p->merge,
 		.processes = p->processes,
 		.holds = p->config.holds,
+		.gather_ns = p->config.gather_ns,
 		.on_episode = on_episode,
 		.on_left = on_left,
 		.ctx = p,
@@ -630,6 +631,11 @@ int64_t mt_pipeline_pass(struct mt_pipeline *p)
 	if (r < 0)
 		return r;
 	return p->error ? p->error : cells;
+}
+
+bool mt_pipeline_gathers(const struct mt_pipeline *p)
+{
+	return mt_pressure_is_gathering(p->pressure);
 }
 
 bool mt_pipeline_pressed(const struct mt_pipeline *p)

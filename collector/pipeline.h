@@ -38,6 +38,7 @@ struct mt_pipeline_config {
 	/* A process that is not tracked, for people; the artifact is told by itself. */
 	void (*note)(void *ctx, const char *text);
 	struct mt_holds *holds; /* NULL: no process is ever stopped */
+	uint64_t gather_ns;	/* of pauses, collector/pressure.h */
 	/* A pause is over, and left a process to somebody else's stop; not called without holds. */
 	void (*left)(void *ctx);
 	void *ctx; /* of these */
@@ -59,6 +60,9 @@ int64_t mt_pipeline_pass(struct mt_pipeline *pipeline);
 
 /* Whether threads or processes are paused for the pass to come: it is not to wait. */
 bool mt_pipeline_pressed(const struct mt_pipeline *pipeline);
+
+/* Whether nothing but that is waited for that more threads park. */
+bool mt_pipeline_gathers(const struct mt_pipeline *pipeline);
 
 /* In how many ns, by what the last passes saw, the fastest ring will be a quarter full. */
 uint64_t mt_pipeline_quarter_ns(const struct mt_pipeline *pipeline);

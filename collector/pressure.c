@@ -28,10 +28,12 @@ struct mt_pressure {
 	uint64_t n_episodes;
 	uint32_t most_paused;
 	bool stopped;
+	bool gathering; /* drained, and waiting for who will park */
 	/* The snapshot: bytes put on each ring, ever. */
 	uint64_t *heads; /* MT_SLOTS of them, those below n_slots are of this episode */
 	uint32_t n_slots;
 	uint64_t stacks, lives;
+	uint64_t *released; /* the same, at the last release */
 	struct mt_stats_pause *paused;
 	uint32_t n_paused, paused_room;
 };
@@ -44,7 +46,8 @@ int mt_pressure_new(const struct mt_pressure_config *config, struct mt_pressure 
 		return -ENOMEM;
 	p->config = *config;
 	p->heads = calloc(MT_SLOTS, sizeof(*p->heads));
-	if (!p->heads)
+	p->released = calloc(MT_SLOTS, sizeof(*p->released));
+	if (!p->heads || !p->released)
 		return -ENOMEM;
 	*ret = mt_take_ptr(p);
 	return 0;
@@ -56,12 +59,18 @@ void mt_pressure_free(struct mt_pressure *p)
 		return;
 	free(p->paused);
 	free(p->heads);
+	free(p->released);
 	free(p);
 }
 
 bool mt_pressure_is_on(const struct mt_pressure *p)
 {
 	return p->episode != 0;
+}
+
+bool mt_pressure_is_gathering(const struct mt_pressure *p)
+{
+	return p->gathering;
 }
 
 uint64_t mt_pressure_episodes(const struct mt_pressure *p)
@@ -153,6 +162,30 @@ static bool is_drained(const struct mt_pressure *p)
 	return stacks.consumed >= p->stacks && life.consumed >= p->lives;
 }
 
+static bool is_parked(const struct mt_pressure *p, uint32_t slot)
+{
+	return __atomic_load_n(&mt_segments_thread(p->config.segments, slot)->parked_in,
+			       __ATOMIC_ACQUIRE) == p->episode;
+}
+
+/*
+ * Does a thread that has put something on its ring since the last release run on?  It parks when it
+ * comes to its next event, but perhaps it is not its turn to run, or it is done with allocating:
+ * it is waited for as long as the configuration says.
+ */
+static bool is_gathering(const struct mt_pressure *p)
+{
+	if (p->config.segments->control->pause != MT_PAUSE_FUTEX || !p->config.gather_ns ||
+	    mt_clock_ns() - p->begin_ns >= p->config.gather_ns)
+		return false;
+	for (uint32_t slot = 0; slot < p->n_slots; slot++)
+		if (is_given(p, slot) && !is_parked(p, slot) &&
+		    head_of(p, slot) != p->released[slot] &&
+		    mt_segments_slot_held(p->config.segments, slot))
+			return true;
+	return false;
+}
+
 static void add_paused(struct mt_pressure *p, uint32_t tgid, uint64_t paused_ns)
 {
 	if (!tgid || !paused_ns)
@@ -204,7 +237,7 @@ static void note_parked(struct mt_pressure *p, uint64_t latch_ns, uint64_t relea
 		if (!is_given(p, slot))
 			continue;
 		thread = mt_segments_thread(p->config.segments, slot);
-		if (__atomic_load_n(&thread->parked_in, __ATOMIC_ACQUIRE) != p->episode)
+		if (!is_parked(p, slot))
 			continue;
 		parked_ns = __atomic_load_n(&thread->parked_ns, __ATOMIC_RELAXED) +
 			    (uint64_t)mt_processes_clock_offset(p->config.processes, slot);
@@ -247,7 +280,10 @@ static void release(struct mt_pressure *p)
 	episode.release_ns = mt_clock_ns();
 	if (episode.pause == MT_PAUSE_FUTEX)
 		note_parked(p, episode.latch_ns, episode.release_ns);
+	for (uint32_t slot = 0; slot < p->n_slots; slot++)
+		p->released[slot] = is_given(p, slot) ? head_of(p, slot) : 0;
 	p->episode = 0;
+	p->gathering = false;
 	mt_segments_release(p->config.segments);
 	if (p->config.holds)
 		left = mt_holds_drop(p->config.holds, MT_HOLD_PRESSURE, on_let_go, p);
@@ -268,7 +304,10 @@ static void release(struct mt_pressure *p)
 
 void mt_pressure_settle(struct mt_pressure *p)
 {
-	if (p->episode && is_drained(p))
+	if (!p->episode || !is_drained(p))
+		return;
+	p->gathering = is_gathering(p);
+	if (!p->gathering)
 		release(p);
 }
 

@@ -25,7 +25,7 @@
  *   Errors:    -ENOMEM.  A process that can not be stopped goes on: its threads find their
  *              rings full.
  *   Threads:   the pipeline's.
- *   Bounds:    8 bytes for each slot; 16 for each process that an episode paused.
+ *   Bounds:    16 bytes for each slot; 16 for each process that an episode paused.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -55,7 +55,9 @@ struct mt_pressure_config {
 	struct mt_probes *probes; /* NULL: inline */
 	const struct mt_merge *merge;
 	const struct mt_processes *processes;
-	struct mt_holds *holds;	  /* NULL: no process is ever stopped */
+	struct mt_holds *holds; /* NULL: no process is ever stopped */
+	/* How long an episode lasts at most for threads to park together that run on. */
+	uint64_t gather_ns;
 	mt_episode_fn on_episode; /* or NULL */
 	/* The last release left a process to somebody else's stop; or NULL. */
 	void (*on_left)(void *ctx);
@@ -75,6 +77,9 @@ void mt_pressure_settle(struct mt_pressure *pressure);
 
 /* Whether an episode is being drained: the next pass is not to wait. */
 bool mt_pressure_is_on(const struct mt_pressure *pressure);
+
+/* Whether it goes on only for threads that are to park yet: there is no hurry. */
+bool mt_pressure_is_gathering(const struct mt_pressure *pressure);
 
 /* Episodes that are over, and the most processes that one of them paused. */
 uint64_t mt_pressure_episodes(const struct mt_pressure *pressure);

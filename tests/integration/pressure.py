@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # pressure.py - rings that fill up: nothing is lost, nobody hangs, nobody stays stopped
 #
-# MEMTRACK_PRESSURE_ROUNDS: how often each disturbed run is made; a dozen where it is not set.
+# MEMTRACK_PRESSURE_ROUNDS: how often each disturbed run is made; four times where it is not set.
 
 import os
 import random
@@ -16,7 +16,7 @@ import relatives
 import tap
 import tracked
 
-ROUNDS = int(os.environ.get("MEMTRACK_PRESSURE_ROUNDS", "12"))
+ROUNDS = int(os.environ.get("MEMTRACK_PRESSURE_ROUNDS", "4"))
 PAUSES = ("futex", "signal")
 STATUS_LOST = 121
 PROCESSES = 16
