@@ -5,7 +5,8 @@
  * Invariants
  *   - A process gets a signal by a pidfd that was opened before it was found to be of the tree.
  *   - An episode is known by the latch's word: one that was released and is latched again
- *     begins to count anew.
+ *     begins to count anew.  It counts from when we saw it: the time in the word is by the
+ *     clock of who latched, which in another time namespace is not ours.
  */
 #include "collector/guard.h"
 
@@ -66,15 +67,16 @@ int mt_guard_wait_ms(const struct mt_guard *g)
 	return g->control && g->timeout_ns != UINT64_MAX ? TICK_MS : -1;
 }
 
-static bool too_long(const struct mt_guard *g)
+static bool too_long(struct mt_guard *g)
 {
 	uint64_t latch = __atomic_load_n(&g->control->latch, __ATOMIC_RELAXED);
-	uint64_t now_ns = mt_clock_ns(), since_ns;
+	uint64_t now_ns = mt_clock_ns();
 
-	if (!latch)
-		return false;
-	since_ns = mt_latch_ns(latch, now_ns);
-	return now_ns > since_ns && now_ns - since_ns > g->timeout_ns;
+	if (latch != g->latch) {
+		g->latch = latch;
+		g->since_ns = now_ns;
+	}
+	return latch && now_ns - g->since_ns > g->timeout_ns;
 }
 
 /* The processes there are, with their parents. */

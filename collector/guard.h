@@ -38,6 +38,8 @@ struct mt_guard {
 	const struct mt_control *control;
 	struct mt_holds_page *holds; /* NULL: nobody is ever stopped */
 	uint64_t timeout_ns;	     /* UINT64_MAX: an episode may last for ever */
+	uint64_t latch;		     /* as it was when it was looked at last; 0: no episode */
+	uint64_t since_ns;	     /* when that was first seen */
 	uint64_t term_ns;	     /* when the tree was asked to end; 0: it was not */
 	pid_t root;
 	const char *directory; /* the run's, with the shim's copy */
