@@ -53,6 +53,9 @@ static inline int mt_policy_timeout(const char *text, uint64_t *ret_ns)
 	if (*end || seconds > MT_PRESSURE_MAX_SECONDS)
 		return -EINVAL;
 	*ret_ns = (uint64_t)(seconds * 1e9);
+	/* Less than can be told from 0 is not 0, which means something else. */
+	if (seconds > 0 && !*ret_ns)
+		*ret_ns = 1;
 	return 0;
 }
 

@@ -10,6 +10,7 @@
 unit_cflags = $(MT_WARN_CFLAGS) $(MT_SAN_CFLAGS) $(CHECK_CFLAGS)
 
 unit_tests += %D%/test_assemble %D%/test_build_id %D%/test_merge %D%/test_size %D%/test_tuning
+unit_tests += %D%/test_policy
 %C%_test_assemble_SOURCES = %D%/test_assemble.c
 %C%_test_assemble_CFLAGS  = $(unit_cflags)
 %C%_test_assemble_LDADD   = collector/libcollector.a $(CHECK_LIBS)
@@ -22,6 +23,9 @@ unit_tests += %D%/test_assemble %D%/test_build_id %D%/test_merge %D%/test_size %
 %C%_test_size_SOURCES     = %D%/test_size.c
 %C%_test_size_CFLAGS      = $(unit_cflags)
 %C%_test_size_LDADD       = $(CHECK_LIBS)
+%C%_test_policy_SOURCES   = %D%/test_policy.c
+%C%_test_policy_CFLAGS    = $(unit_cflags)
+%C%_test_policy_LDADD     = $(CHECK_LIBS)
 %C%_test_tuning_SOURCES   = %D%/test_tuning.c
 %C%_test_tuning_CFLAGS    = $(unit_cflags)
 %C%_test_tuning_LDADD     = $(CHECK_LIBS)
