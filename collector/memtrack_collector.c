@@ -77,6 +77,7 @@ struct collector {
 	pid_t runner;		  /* memtrack-run */
 	bool runner_asleep;	  /* memtrack-run has stopped itself */
 	uint64_t looked_ns;	  /* whether to continue it */
+	bool to_tell_stopped;	  /* a pause is over: does the command stand still? */
 	uint64_t told_stopped_ns; /* STOPPED was sent last */
 	struct mt_faults *faults; /* NULL: none on purpose */
 	struct mt_progress_pace progress;
@@ -252,16 +253,30 @@ static int open_holds(struct collector *c)
 	return c->options.pause == MT_PAUSE_SIGNAL ? mt_holds_new(is_ours, c, &c->holds) : 0;
 }
 
-/* The command stands still, and nobody will tell memtrack-run but us; now and then is enough. */
-static void on_left(void *ctx)
+static void on_released(void *ctx)
 {
 	struct collector *c = ctx;
+
+	c->to_tell_stopped = true;
+}
+
+/*
+ * The command stands still after a pause, and nobody will tell memtrack-run but us: while the
+ * pause was on that took each stop for ours.  Now and then is enough, but the last pause is to be
+ * told of, too; one that stands still itself is told when it goes on.
+ */
+static void tell_stopped(struct collector *c)
+{
 	uint64_t now_ns = mt_clock_ns();
 
-	if (now_ns - c->told_stopped_ns < TOLD_AGAIN_NS || mt_proc_state(c->root) != 'T')
+	if (!c->to_tell_stopped || c->runner_asleep || now_ns - c->told_stopped_ns < TOLD_AGAIN_NS)
 		return;
-	c->told_stopped_ns = now_ns;
-	(void)mt_channel_offer(c->options.channel, MT_MESSAGE_STOPPED, 0, "");
+	if (mt_proc_state(c->root) == 'T') {
+		if (mt_channel_offer(c->options.channel, MT_MESSAGE_STOPPED, 0, "") == -EAGAIN)
+			return;
+		c->told_stopped_ns = now_ns;
+	}
+	c->to_tell_stopped = false;
 }
 
 static int open_pipeline(struct collector *c)
@@ -278,7 +293,7 @@ static int open_pipeline(struct collector *c)
 		.note = note,
 		.holds = c->holds,
 		.gather_ns = c->options.drain_interval_ms * (1000000ULL / GATHER_SHARE),
-		.left = on_left,
+		.released = on_released,
 		.ctx = c,
 	};
 
@@ -469,6 +484,18 @@ static bool is_latched(const struct collector *c)
 	return __atomic_load_n(&c->segments->control->latch, __ATOMIC_ACQUIRE) != 0;
 }
 
+/* memtrack-run has stopped with the command, and the command goes on. */
+static void wake_runner(struct collector *c)
+{
+	uint64_t now_ns = mt_clock_ns();
+
+	if (!c->runner_asleep || getppid() != c->runner || now_ns - c->looked_ns < WAKE_NS)
+		return;
+	c->looked_ns = now_ns;
+	if (mt_proc_state(c->root) != 'T' && mt_proc_state((uint32_t)c->runner) == 'T')
+		kill(c->runner, SIGCONT);
+}
+
 /* Serves who comes, until the next pass is due or a ring can not wait for it; returns whether
  * the run is over. */
 static bool wait_for_pass(struct collector *c, bool more)
@@ -481,6 +508,8 @@ static bool wait_for_pass(struct collector *c, bool more)
 		if (mt_session_serve(c->session, left_ns < LOOK_NS ? left_ns : LOOK_NS,
 				     c->options.channel))
 			over = hear(c);
+		wake_runner(c);
+		tell_stopped(c);
 		now_ns = mt_clock_ns();
 	} while (!over && now_ns < due_ns && !is_latched(c));
 	return over;
@@ -498,18 +527,6 @@ static void tell_progress(struct collector *c)
 	mt_progress_tell(&c->progress, c->options.channel, now_ns, counts.events, counts.chains);
 }
 
-/* memtrack-run has stopped with the command, and the command goes on. */
-static void wake_runner(struct collector *c)
-{
-	uint64_t now_ns = mt_clock_ns();
-
-	if (!c->runner_asleep || getppid() != c->runner || now_ns - c->looked_ns < WAKE_NS)
-		return;
-	c->looked_ns = now_ns;
-	if (mt_proc_state(c->root) != 'T' && mt_proc_state((uint32_t)c->runner) == 'T')
-		kill(c->runner, SIGCONT);
-}
-
 static void record(struct collector *c)
 {
 	bool over = false;
@@ -517,7 +534,6 @@ static void record(struct collector *c)
 
 	while (!over) {
 		over = wait_for_pass(c, r >= MT_PIPELINE_CELLS);
-		wake_runner(c);
 		if (c->error) {
 			/* Whoever was about to append may be waiting for room by now. */
 			mt_pipeline_skip(c->pipeline);

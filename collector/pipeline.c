@@ -130,11 +130,11 @@ static void on_episode(void *ctx, const struct mt_pressure_episode *episode)
 	mt_stats_pressure(p->config.stats, &row);
 }
 
-static void on_left(void *ctx)
+static void on_released(void *ctx)
 {
 	const struct mt_pipeline *p = ctx;
 
-	p->config.left(p->config.ctx);
+	p->config.released(p->config.ctx);
 }
 
 static int new_pressure(struct mt_pipeline *p)
@@ -147,7 +147,7 @@ static int new_pressure(struct mt_pipeline *p)
 		.holds = p->config.holds,
 		.gather_ns = p->config.gather_ns,
 		.on_episode = on_episode,
-		.on_left = on_left,
+		.on_released = on_released,
 		.ctx = p,
 	};
 

@@ -275,7 +275,6 @@ static void release(struct mt_pressure *p)
 		.pause = p->config.segments->control->pause,
 		.latch_ns = latch_ns_of(p),
 	};
-	bool left = false;
 
 	episode.release_ns = mt_clock_ns();
 	if (episode.pause == MT_PAUSE_FUTEX)
@@ -286,7 +285,7 @@ static void release(struct mt_pressure *p)
 	p->gathering = false;
 	mt_segments_release(p->config.segments);
 	if (p->config.holds)
-		left = mt_holds_drop(p->config.holds, MT_HOLD_PRESSURE, on_let_go, p);
+		mt_holds_drop(p->config.holds, MT_HOLD_PRESSURE, on_let_go, p);
 	if (episode.pause == MT_PAUSE_SIGNAL)
 		episode.release_ns = mt_clock_ns();
 	p->last_release_ns = episode.release_ns;
@@ -298,8 +297,8 @@ static void release(struct mt_pressure *p)
 	episode.n_processes = p->n_paused;
 	if (p->config.on_episode)
 		p->config.on_episode(p->config.ctx, &episode);
-	if (left && p->config.on_left)
-		p->config.on_left(p->config.ctx);
+	if (p->config.holds && p->config.on_released)
+		p->config.on_released(p->config.ctx);
 }
 
 void mt_pressure_settle(struct mt_pressure *p)

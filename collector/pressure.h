@@ -59,8 +59,10 @@ struct mt_pressure_config {
 	/* How long an episode lasts at most for threads to park together that run on. */
 	uint64_t gather_ns;
 	mt_episode_fn on_episode; /* or NULL */
-	/* The last release left a process to somebody else's stop; or NULL. */
-	void (*on_left)(void *ctx);
+	/* Processes were continued, all of them that are to be; or NULL.  One may stand still: it
+	 * was left to somebody else's stop, or has stopped itself since it goes on, while who
+	 * waits for it took that for the pause. */
+	void (*on_released)(void *ctx);
 	void *ctx;
 };
 
