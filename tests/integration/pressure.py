@@ -9,6 +9,7 @@ import re
 import select
 import signal
 import subprocess
+import sys
 import time
 
 import ledger
@@ -21,6 +22,8 @@ PAUSES = ("futex", "signal")
 STATUS_LOST = 121
 PROCESSES = 16
 STORM = f"{tracked.BUILD}/fixtures/alloc_storm_procs"
+# Whose CLOCK_MONOTONIC is minutes behind, as far as that can be.
+OTHER_CLOCK = ("unshare", "--time", "--fork", "--monotonic", "-300")
 SMALL = ("--event-ring=16K", "--drain-interval=2000")
 
 
@@ -235,6 +238,50 @@ def check_killed(capture, pause):
             yield f"round {i}: processes are left: {[(t, relatives.state_of(t)) for t in left]}"
 
 
+def check_stops_itself(capture, pause):
+    """Who waits for memtrack-run is told that the command stands still, also where it stops
+    itself as soon as it goes on after a pause."""
+    artifact = f"itself.{capture}.{pause}.mtk"
+    most = 10 * ROUNDS
+    program = ("import os, signal\n"
+               f"for _ in range({most}):\n"
+               "    for _ in range(300):\n"
+               "        bytes(1000)\n"
+               "    os.kill(os.getpid(), signal.SIGSTOP)\n")
+    run = Disturbed(capture, pause, artifact, [sys.executable, "-S", "-c", program],
+                    ["--drain-interval=50", "--event-ring=4K"])
+    stops = 0
+    while not run.wait(0.001):
+        if os.waitid(os.P_PID, run.process.pid, os.WSTOPPED | os.WNOHANG):
+            stops += 1
+            os.killpg(run.process.pid, signal.SIGCONT)
+    result = run.result()
+    if result.status:
+        yield f"exit status {result.status}, says {result.err!r}"
+    yield from tracked.losses(artifact)
+    # The group's SIGCONT comes twice, memtrack-run passes it on: the second may end a next stop.
+    if not 0 < stops <= most:
+        yield f"{stops} stops were seen of {most}"
+    if not episodes(result.err)[0]:
+        yield "no ring was ever full, or nearly"
+
+
+def missing_clock():
+    """Why there can be no other clock; None: there can."""
+    result = tracked.run([*OTHER_CLOCK, "true"])
+    return f"no time namespace: {result.err!r}" if result.status else None
+
+
+def check_clock(capture):
+    """Where the targets' clock is behind, a pause does not seem to last for ever."""
+    artifact = f"clock.{capture}.mtk"
+    result = tracked.track([*OTHER_CLOCK, *storm(300)], capture, artifact,
+                           ["-v", "--pressure-timeout=100", *SMALL])
+    yield from whole(result, artifact)
+    if not episodes(result.err)[0]:
+        yield "no ring was ever full, or nearly"
+
+
 def check_stopped_before(capture):
     """Who is stopped before a pause stays so after it, through many."""
     artifact = f"before.{capture}.mtk"
@@ -276,11 +323,17 @@ def main():
             for title, function in (("a storm", check_storm), ("a low watermark", check_watermark),
                                     ("a time-out", check_timeout),
                                     ("stops from outside", check_outsider),
-                                    ("the collector is killed", check_killed)):
+                                    ("the collector is killed", check_killed),
+                                    ("the command stops itself", check_stops_itself)):
                 results.attempt(f"{title}, {capture}, {pause}", function, capture, pause)
         results.attempt(f"nobody waits, {capture}", check_never, capture)
         results.attempt(f"the collector is stopped, {capture}", check_stopped_collector, capture)
         results.attempt(f"stopped before, {capture}", check_stopped_before, capture)
+        reason = missing_clock()
+        if reason:
+            results.skip(f"another clock, {capture}", reason)
+        else:
+            results.attempt(f"another clock, {capture}", check_clock, capture)
     results.plan()
 
 
