@@ -39,7 +39,7 @@ struct mt_pipeline_config {
 	void (*note)(void *ctx, const char *text);
 	struct mt_holds *holds; /* NULL: no process is ever stopped */
 	uint64_t gather_ns;	/* of pauses, collector/pressure.h */
-	/* A pause with holds is over; a process may stand still all the same: mt_pressure_config. */
+	/* A pause with holds is over; some process may stand still yet, see mt_pressure_config. */
 	void (*released)(void *ctx);
 	void *ctx; /* of these */
 };
