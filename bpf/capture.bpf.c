@@ -54,13 +54,6 @@ struct encoded_group {
 	__u32 halves[MT_ENCODED_HALVES];
 };
 
-static __always_inline struct mt_control *control_page(void)
-{
-	__u32 zero = 0;
-
-	return bpf_map_lookup_elem(&control, &zero);
-}
-
 static __always_inline struct group *reference_group(struct mt_reference *reference, __u32 r)
 {
 	__u64 offset = (__u64)(r & (budget_bytes / MT_GROUP_BYTES - 1)) * MT_GROUP_BYTES;

@@ -31,12 +31,10 @@ static __always_inline int is_member(__u32 tgid)
 
 static __always_inline void count_loss(int of_member)
 {
-	struct mt_control *shared;
-	__u32 zero = 0;
+	struct mt_control *shared = control_page();
 
-	shared = bpf_map_lookup_elem(&control, &zero);
 	if (!shared)
-		return; /* an array always has its entries */
+		return;
 	__sync_fetch_and_add(of_member ? &shared->lost_members : &shared->lost_lives, 1);
 }
 
@@ -52,12 +50,22 @@ static __always_inline void set_head(struct mt_life_head *head, __u32 type, __u3
 
 static __always_inline void note_life(void)
 {
-	struct mt_control *shared;
-	__u32 zero = 0;
+	struct mt_control *shared = control_page();
 
-	shared = bpf_map_lookup_elem(&control, &zero);
 	if (shared)
 		note_peak(&life, &shared->life_peak_bytes);
+}
+
+/* Room for a record of so many bytes, which the compiler knows; NULL: counted. */
+static __always_inline void *reserve(__u64 bytes)
+{
+	void *record = bpf_ringbuf_reserve(&life, bytes, 0);
+
+	if (!record) {
+		latch_ring(MT_LATCH_LIFE, 0);
+		count_loss(0);
+	}
+	return record;
 }
 
 /* The kernel can not wait here, but those who are about to fork can, at their next event. */
@@ -80,12 +88,9 @@ int BPF_PROG(process_fork, struct task_struct *parent, struct task_struct *child
 	if (bpf_map_update_elem(&members, &tgid, &one, BPF_ANY))
 		count_loss(1);
 
-	record = bpf_ringbuf_reserve(&life, sizeof(*record), 0);
-	if (!record) {
-		latch_ring(MT_LATCH_LIFE, 0);
-		count_loss(0);
+	record = reserve(sizeof(*record));
+	if (!record)
 		return 0;
-	}
 	set_head(&record->head, MT_LIFE_FORK, sizeof(*record), child);
 	record->parent_tgid = parent->tgid;
 	record->parent_tid = parent->pid;
@@ -100,12 +105,9 @@ int BPF_PROG(process_exec, struct task_struct *task, int old_tid, struct linux_b
 
 	if (!is_member(task->tgid))
 		return 0;
-	record = bpf_ringbuf_reserve(&life, sizeof(*record), 0);
-	if (!record) {
-		latch_ring(MT_LATCH_LIFE, 0);
-		count_loss(0);
+	record = reserve(sizeof(*record));
+	if (!record)
 		return 0;
-	}
 	__builtin_memset(record, 0, sizeof(*record));
 	set_head(&record->head, MT_LIFE_EXEC, sizeof(*record), task);
 	bpf_probe_read_kernel_str(record->comm, sizeof(record->comm), task->comm);
@@ -127,12 +129,9 @@ int BPF_PROG(process_exit, struct task_struct *task)
 	if (dead)
 		bpf_map_delete_elem(&members, &tgid);
 
-	record = bpf_ringbuf_reserve(&life, sizeof(*record), 0);
-	if (!record) {
-		latch_ring(MT_LATCH_LIFE, 0);
-		count_loss(0);
+	record = reserve(sizeof(*record));
+	if (!record)
 		return 0;
-	}
 	set_head(&record->head, MT_LIFE_EXIT, sizeof(*record), task);
 	record->exit_code = task->exit_code;
 	record->group_dead = dead;

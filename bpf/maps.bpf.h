@@ -34,6 +34,14 @@ struct control_map {
 };
 extern struct control_map control SEC(".maps");
 
+/* NULL: never, an array always has its entries. */
+static __always_inline struct mt_control *control_page(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&control, &zero);
+}
+
 /* wire/reference.h: head, dictionary, words.  Written by capture.bpf.c (the collector writes
  * resync_asked and clears dictionary entries), read by the target.  One entry, not used,
  * where windows are raw. */

@@ -11,10 +11,8 @@
 /* Latches an episode of pressure, unless one is latched; of the ring at its watermark. */
 static __always_inline void latch_ring(__u32 ring, __u32 slot)
 {
-	struct mt_control *shared;
-	__u32 zero = 0;
+	struct mt_control *shared = control_page();
 
-	shared = bpf_map_lookup_elem(&control, &zero);
 	if (shared && !*(volatile __u64 *)&shared->latch)
 		__sync_val_compare_and_swap(&shared->latch, 0,
 					    MT_LATCH(ring, slot, bpf_ktime_get_ns()));
