@@ -25,8 +25,10 @@
  *     STOPPED   the command was left stopped after a pause: it is not us who stopped it
  *     DONE      number: MT_DONE_* bits; text: bytes in the artifact.  Nothing follows.
  */
+#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -93,7 +95,20 @@ static inline int mt_channel_send(int fd, enum mt_message_kind kind, uint32_t nu
 	return mt_channel_send_with(fd, kind, number, text, NULL, 0, 0);
 }
 
-/* The same without waiting for room: -EAGAIN. */
+/* Says something to memtrack-run; with that gone there is nobody to say it to. */
+__attribute__((format(printf, 3, 4))) static inline void
+mt_channel_tell(int fd, enum mt_message_kind kind, const char *format, ...)
+{
+	char text[sizeof(((struct mt_message *)0)->text)];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	(void)mt_channel_send(fd, kind, 0, text);
+}
+
+/* As mt_channel_send(), without waiting for room: -EAGAIN. */
 static inline int mt_channel_offer(int fd, enum mt_message_kind kind, uint32_t number,
 				   const char *text)
 {

@@ -12,11 +12,9 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/utsname.h>
@@ -32,7 +30,6 @@
 #include "collector/guard.h"
 #include "collector/pipeline.h"
 #include "collector/place.h"
-#include "collector/policy.h"
 #include "collector/probes.h"
 #include "collector/proc_state.h"
 #include "collector/progress.h"
@@ -56,7 +53,6 @@
  * command stands still. */
 #define WAKE_NS (10 * 1000 * 1000ULL)
 #define TOLD_AGAIN_NS (100 * 1000 * 1000ULL)
-#define TIMER_SLACK_NS 1000
 /* Descriptors that are opened after the kernel part: shared memories, the socket, a client and
  * what is looked at in /proc. */
 #define FILES_AFTER_PROBES 8
@@ -87,19 +83,6 @@ struct collector {
 	int error;	    /* the first that ended the recording */
 	const char *error_verb;
 };
-
-__attribute__((format(printf, 3, 4))) static void
-tell(const struct collector *c, enum mt_message_kind kind, const char *format, ...)
-{
-	char text[sizeof(((struct mt_message *)0)->text)];
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
-	/* With memtrack-run gone there is nobody to tell. */
-	(void)mt_channel_send(c->options.channel, kind, 0, text);
-}
 
 static int usage(const char *what)
 {
@@ -182,7 +165,8 @@ static int choose_capture(struct collector *c)
 	if (r == 0)
 		return 0;
 	if (c->options.capture == MT_CHOICE_EBPF) {
-		tell(c, MT_MESSAGE_FAILED, "%s; --capture=inline needs no privileges", why);
+		mt_channel_tell(c->options.channel, MT_MESSAGE_FAILED,
+				"%s; --capture=inline needs no privileges", why);
 		return r;
 	}
 	snprintf(c->why_inline, sizeof(c->why_inline), "%s", why);
@@ -237,7 +221,9 @@ static int open_writer(struct collector *c)
 
 static void note(void *ctx, const char *text)
 {
-	tell(ctx, MT_MESSAGE_SUMMARY, "%s", text);
+	const struct collector *c = ctx;
+
+	mt_channel_tell(c->options.channel, MT_MESSAGE_SUMMARY, "%s", text);
 }
 
 /* Whether the process is of this run: what it has mapped tells, and can not be made up. */
@@ -337,7 +323,8 @@ static int open_faults(struct collector *c)
 		return 0;
 	r = mt_faults_new(c->options.faults, problem, &c->faults);
 	if (r < 0)
-		tell(c, MT_MESSAGE_FAILED, "--inject-faults: %s", problem);
+		mt_channel_tell(c->options.channel, MT_MESSAGE_FAILED, "--inject-faults: %s",
+				problem);
 	return r;
 }
 
@@ -349,7 +336,8 @@ static int open_stats(struct collector *c)
 		return 0;
 	r = mt_stats_open(c->options.stats, &c->stats);
 	if (r < 0)
-		tell(c, MT_MESSAGE_FAILED, "cannot start the statistics: %s", strerror(-r));
+		mt_channel_tell(c->options.channel, MT_MESSAGE_FAILED,
+				"cannot start the statistics: %s", strerror(-r));
 	return r;
 }
 
@@ -362,7 +350,8 @@ static int open_all(struct collector *c)
 	if (r < 0)
 		return r;
 	if (getrandom(&c->cookie, sizeof(c->cookie), 0) != sizeof(c->cookie)) {
-		tell(c, MT_MESSAGE_FAILED, "cannot make the run's cookie: %s", strerror(errno));
+		mt_channel_tell(c->options.channel, MT_MESSAGE_FAILED,
+				"cannot make the run's cookie: %s", strerror(errno));
 		return -EIO;
 	}
 	r = choose_capture(c);
@@ -371,11 +360,20 @@ static int open_all(struct collector *c)
 	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
 		r = steps[i].open(c);
 		if (r < 0) {
-			tell(c, MT_MESSAGE_FAILED, "cannot %s: %s", steps[i].verb, strerror(-r));
+			mt_channel_tell(c->options.channel, MT_MESSAGE_FAILED, "cannot %s: %s",
+					steps[i].verb, strerror(-r));
 			return r;
 		}
 	}
 	return 0;
+}
+
+static int close_stats(struct collector *c)
+{
+	int r = mt_stats_close(c->stats);
+
+	c->stats = NULL;
+	return r;
 }
 
 /* Before memtrack-run ends: another run may write the file then. */
@@ -383,8 +381,7 @@ static void release_output(struct collector *c)
 {
 	mt_encode_stop(c->encode);
 	c->encode = NULL;
-	mt_stats_close(c->stats);
-	c->stats = NULL;
+	close_stats(c);
 	mt_writer_free(c->writer);
 	c->writer = NULL;
 	mt_closep(&c->options.output);
@@ -549,15 +546,6 @@ static void record(struct collector *c)
 	}
 }
 
-/* Nothing moves any more: what is written of it from here on would not be seen. */
-static int close_stats(struct collector *c)
-{
-	int r = mt_stats_close(c->stats);
-
-	c->stats = NULL;
-	return r;
-}
-
 static uint32_t sum_up(const struct collector *c, const struct mt_pipeline_counts *counts,
 		       int stats_error)
 {
@@ -608,6 +596,7 @@ static void finish(struct collector *c)
 	/* After an error the artifact is not complete, and must not say that it is. */
 	if (!c->error)
 		fail(c, mt_writer_finish(c->writer, &footer), "write the artifact");
+	/* Nothing moves any more: what is written of it from here on would not be seen. */
 	bits = sum_up(c, &counts, close_stats(c));
 	c->leave = mt_place_in_use(c->options.directory);
 	bits |= c->leave ? MT_DONE_IN_USE : 0;

@@ -9,25 +9,10 @@
 #include "collector/summary.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 
 #include "collector/channel.h"
-
-__attribute__((format(printf, 3, 4))) static void
-tell(const struct mt_summary *s, enum mt_message_kind kind, const char *format, ...)
-{
-	char text[sizeof(((struct mt_message *)0)->text)];
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
-	/* With memtrack-run gone there is nobody to tell. */
-	(void)mt_channel_send(s->channel, kind, 0, text);
-}
 
 static double percent(uint64_t part, uint64_t whole)
 {
@@ -39,8 +24,9 @@ static void summarize_runs(const struct mt_summary *s)
 	struct mt_probes_runs n;
 
 	if (mt_probes_capture_runs(s->probes, &n) == 0 && n.runs)
-		tell(s, MT_MESSAGE_SUMMARY, "BPF: %" PRIu64 " runs, %" PRIu64 " ns each", n.runs,
-		     n.ns / n.runs);
+		mt_channel_tell(s->channel, MT_MESSAGE_SUMMARY,
+				"BPF: %" PRIu64 " runs, %" PRIu64 " ns each", n.runs,
+				n.ns / n.runs);
 }
 
 static void summarize(const struct mt_summary *s)
@@ -51,60 +37,68 @@ static void summarize(const struct mt_summary *s)
 	struct rusage used;
 
 	getrusage(RUSAGE_SELF, &used);
-	tell(s, MT_MESSAGE_SUMMARY, "capture: %s%s%s", s->probes ? "ebpf" : "inline",
-	     s->why_inline[0] ? "; " : "", s->why_inline);
-	tell(s, MT_MESSAGE_SUMMARY,
-	     "events: %" PRIu64 ", lost %" PRIu64 "; artifact: %" PRIu64 " bytes", n->events,
-	     n->lost_events, s->artifact_bytes);
-	tell(s, MT_MESSAGE_SUMMARY,
-	     "stack records: %" PRIu64 " for %" PRIu64 " stacks, %" PRIu64 " raw, mean %" PRIu64
-	     " bytes for %" PRIu64,
-	     st->records, st->resolved, st->raw_records,
-	     st->records ? st->record_bytes / st->records : 0,
-	     st->records ? st->window_bytes / st->records : 0);
-	tell(s, MT_MESSAGE_SUMMARY,
-	     "allocations that needed no record and no trap: %.1f %%; with a learned chain: %.1f "
-	     "%%",
-	     percent(st->resolved > st->records ? st->resolved - st->records : 0, st->resolved),
-	     percent(st->learned, st->resolved));
-	tell(s, MT_MESSAGE_SUMMARY,
-	     "stack records: mismatches %" PRIu64 ", stale %" PRIu64 ", malformed %" PRIu64
-	     ", duplicates %" PRIu64 ", gaps %" PRIu64 ", dropped %" PRIu64 "; lost %" PRIu64,
-	     st->mismatches, st->stale, st->malformed, st->duplicates, st->gaps, st->dropped,
-	     st->lost);
+	mt_channel_tell(s->channel, MT_MESSAGE_SUMMARY, "capture: %s%s%s",
+			s->probes ? "ebpf" : "inline", s->why_inline[0] ? "; " : "", s->why_inline);
+	mt_channel_tell(s->channel, MT_MESSAGE_SUMMARY,
+			"events: %" PRIu64 ", lost %" PRIu64 "; artifact: %" PRIu64 " bytes",
+			n->events, n->lost_events, s->artifact_bytes);
+	mt_channel_tell(s->channel, MT_MESSAGE_SUMMARY,
+			"stack records: %" PRIu64 " for %" PRIu64 " stacks, %" PRIu64
+			" raw, mean %" PRIu64 " bytes for %" PRIu64,
+			st->records, st->resolved, st->raw_records,
+			st->records ? st->record_bytes / st->records : 0,
+			st->records ? st->window_bytes / st->records : 0);
+	mt_channel_tell(
+		s->channel, MT_MESSAGE_SUMMARY,
+		"allocations that needed no record and no trap: %.1f %%; with a learned chain: "
+		"%.1f "
+		"%%",
+		percent(st->resolved > st->records ? st->resolved - st->records : 0, st->resolved),
+		percent(st->learned, st->resolved));
+	mt_channel_tell(s->channel, MT_MESSAGE_SUMMARY,
+			"stack records: mismatches %" PRIu64 ", stale %" PRIu64
+			", malformed %" PRIu64 ", duplicates %" PRIu64 ", gaps %" PRIu64
+			", dropped %" PRIu64 "; lost %" PRIu64,
+			st->mismatches, st->stale, st->malformed, st->duplicates, st->gaps,
+			st->dropped, st->lost);
 	for (enum mt_fault i = 0; s->faults && i < _MT_FAULT_MAX; i++)
 		if (mt_faults_done(s->faults, i))
-			tell(s, MT_MESSAGE_SUMMARY, "faults injected: %s %" PRIu64,
-			     mt_fault_name(i), mt_faults_done(s->faults, i));
+			mt_channel_tell(s->channel, MT_MESSAGE_SUMMARY,
+					"faults injected: %s %" PRIu64, mt_fault_name(i),
+					mt_faults_done(s->faults, i));
 	if (n->abandoned_records)
-		tell(s, MT_MESSAGE_SUMMARY, "records left unfinished by their threads: %" PRIu64,
-		     n->abandoned_records);
+		mt_channel_tell(s->channel, MT_MESSAGE_SUMMARY,
+				"records left unfinished by their threads: %" PRIu64,
+				n->abandoned_records);
 	if (s->keep_stacks)
-		tell(s, MT_MESSAGE_SUMMARY, "stacks kept: %" PRIu64, n->kept_stacks);
+		mt_channel_tell(s->channel, MT_MESSAGE_SUMMARY, "stacks kept: %" PRIu64,
+				n->kept_stacks);
 	if (s->probes) {
-		tell(s, MT_MESSAGE_SUMMARY,
-		     "probes: refused %" PRIu64 ", busy %" PRIu64 ", ring full %" PRIu64
-		     ", page absent %" PRIu64,
-		     (uint64_t)control->refused_probes, (uint64_t)control->busy_probes,
-		     (uint64_t)control->full_probes, (uint64_t)control->faulted_probes);
-		tell(s, MT_MESSAGE_SUMMARY, "kernel memory: %" PRIu64 " KiB",
-		     mt_probes_kernel_bytes(s->probes) / 1024);
+		mt_channel_tell(s->channel, MT_MESSAGE_SUMMARY,
+				"probes: refused %" PRIu64 ", busy %" PRIu64 ", ring full %" PRIu64
+				", page absent %" PRIu64,
+				(uint64_t)control->refused_probes, (uint64_t)control->busy_probes,
+				(uint64_t)control->full_probes, (uint64_t)control->faulted_probes);
+		mt_channel_tell(s->channel, MT_MESSAGE_SUMMARY, "kernel memory: %" PRIu64 " KiB",
+				mt_probes_kernel_bytes(s->probes) / 1024);
 		summarize_runs(s);
 	}
-	tell(s, MT_MESSAGE_SUMMARY, "collector: %ld KiB, %ld.%03ld s of CPU", used.ru_maxrss,
-	     used.ru_utime.tv_sec + used.ru_stime.tv_sec,
-	     (used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1000 % 1000);
+	mt_channel_tell(s->channel, MT_MESSAGE_SUMMARY, "collector: %ld KiB, %ld.%03ld s of CPU",
+			used.ru_maxrss, used.ru_utime.tv_sec + used.ru_stime.tv_sec,
+			(used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1000 % 1000);
 	if (n->episodes)
-		tell(s, MT_MESSAGE_SUMMARY,
-		     "pressure: %" PRIu64 " episodes, %" PRIu32 " processes paused at most",
-		     n->episodes, n->most_paused);
+		mt_channel_tell(s->channel, MT_MESSAGE_SUMMARY,
+				"pressure: %" PRIu64 " episodes, %" PRIu32
+				" processes paused at most",
+				n->episodes, n->most_paused);
 	if (n->live_processes)
-		tell(s, MT_MESSAGE_SUMMARY, "processes that go on, not recorded any more: %" PRIu32,
-		     n->live_processes);
+		mt_channel_tell(s->channel, MT_MESSAGE_SUMMARY,
+				"processes that go on, not recorded any more: %" PRIu32,
+				n->live_processes);
 	if (n->missing_modules)
-		tell(s, MT_MESSAGE_SUMMARY,
-		     "modules: %" PRIu64 " without their file, not unwound through",
-		     n->missing_modules);
+		mt_channel_tell(s->channel, MT_MESSAGE_SUMMARY,
+				"modules: %" PRIu64 " without their file, not unwound through",
+				n->missing_modules);
 }
 
 /* What is missing from the artifact, each kind in a line of its own. */
@@ -115,49 +109,55 @@ static uint32_t complain(const struct mt_summary *s)
 	uint32_t bits = 0;
 
 	if (s->error) {
-		tell(s, MT_MESSAGE_NOTE, "cannot %s: %s; the artifact ends before that",
-		     s->error_verb, strerror(-s->error));
+		mt_channel_tell(s->channel, MT_MESSAGE_NOTE,
+				"cannot %s: %s; the artifact ends before that", s->error_verb,
+				strerror(-s->error));
 		bits |= MT_DONE_FAILED;
 	}
 	if (n->lost_events) {
-		tell(s, MT_MESSAGE_NOTE, "%" PRIu64 " events were lost", n->lost_events);
+		mt_channel_tell(s->channel, MT_MESSAGE_NOTE, "%" PRIu64 " events were lost",
+				n->lost_events);
 		bits |= MT_DONE_LOST;
 	}
 	if (n->stacks.lost) {
-		tell(s, MT_MESSAGE_NOTE,
-		     "%" PRIu64 " allocations have no stack (lost or not verified)",
-		     n->stacks.lost);
+		mt_channel_tell(s->channel, MT_MESSAGE_NOTE,
+				"%" PRIu64 " allocations have no stack (lost or not verified)",
+				n->stacks.lost);
 		bits |= MT_DONE_LOST;
 	}
 	if (n->damaged_rings) {
-		tell(s, MT_MESSAGE_NOTE,
-		     "the rings of %" PRIu64 " threads were damaged, with events in them",
-		     n->damaged_rings);
+		mt_channel_tell(s->channel, MT_MESSAGE_NOTE,
+				"the rings of %" PRIu64
+				" threads were damaged, with events in them",
+				n->damaged_rings);
 		bits |= MT_DONE_LOST;
 	}
 	if (n->stray_cells) {
-		tell(s, MT_MESSAGE_NOTE, "%" PRIu64 " records of tracked processes were damaged",
-		     n->stray_cells);
+		mt_channel_tell(s->channel, MT_MESSAGE_NOTE,
+				"%" PRIu64 " records of tracked processes were damaged",
+				n->stray_cells);
 		bits |= MT_DONE_LOST;
 	}
 	if (control->unserved_threads) {
-		tell(s, MT_MESSAGE_NOTE,
-		     "%" PRIu64 " threads were not tracked: no slot or memory for them",
-		     (uint64_t)control->unserved_threads);
+		mt_channel_tell(s->channel, MT_MESSAGE_NOTE,
+				"%" PRIu64 " threads were not tracked: no slot or memory for them",
+				(uint64_t)control->unserved_threads);
 		bits |= MT_DONE_LOST;
 	}
 	if (control->lost_lives || control->lost_members) {
-		tell(s, MT_MESSAGE_NOTE, "%" PRIu64 " processes' beginnings or ends were missed",
-		     (uint64_t)(control->lost_lives + control->lost_members));
+		mt_channel_tell(s->channel, MT_MESSAGE_NOTE,
+				"%" PRIu64 " processes' beginnings or ends were missed",
+				(uint64_t)(control->lost_lives + control->lost_members));
 		bits |= MT_DONE_LOST;
 	}
 	if (s->stats_error) /* Nothing of the artifact is missing. */
-		tell(s, MT_MESSAGE_NOTE, "cannot write the statistics: %s; they end before that",
-		     strerror(-s->stats_error));
+		mt_channel_tell(s->channel, MT_MESSAGE_NOTE,
+				"cannot write the statistics: %s; they end before that",
+				strerror(-s->stats_error));
 	if (n->not_tracked > MT_PIPELINE_NOTES)
-		tell(s, MT_MESSAGE_SUMMARY,
-		     "not tracked: %" PRIu64 " more; the artifact names them",
-		     n->not_tracked - MT_PIPELINE_NOTES);
+		mt_channel_tell(s->channel, MT_MESSAGE_SUMMARY,
+				"not tracked: %" PRIu64 " more; the artifact names them",
+				n->not_tracked - MT_PIPELINE_NOTES);
 	return bits;
 }
 
