@@ -7,27 +7,13 @@
 #include <errno.h>
 #include <getopt.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "collector/policy.h"
 #include "collector/tuning.h"
 #include "wire/ring.h"
 
-static int parse_capture(const char *text, enum mt_capture_choice *ret)
-{
-	static const char *const names[] = { "auto", "ebpf", "inline" };
-
-	for (int i = 0; i < 3; i++) {
-		if (!strcmp(text, names[i])) {
-			*ret = (enum mt_capture_choice)i;
-			return 0;
-		}
-	}
-	return -EINVAL;
-}
-
-/* Options whose values are looked at right away. */
-static int parse_number(int opt, const char *text, struct mt_collector_options *o)
+/* Options whose values are looked at right away; -EINVAL: there is no such option. */
+static int parse_value(int opt, const char *text, struct mt_collector_options *o)
 {
 	switch (opt) {
 	case 'c':
@@ -45,12 +31,16 @@ static int parse_number(int opt, const char *text, struct mt_collector_options *
 		return mt_tuning_stack_ring(text, 0, &o->stack_ring_bytes);
 	case 'E':
 		return mt_tuning_event_ring(text, &o->event_ring_bytes);
+	case 'I':
+		return mt_tuning_interval(text, &o->drain_interval_ms);
 	case 'P':
 		return mt_policy_pause(text, &o->pause);
 	case 'W':
 		return mt_policy_watermark(text, &o->watermark_percent);
+	case 'C':
+		return mt_capture_choose(text, &o->capture);
 	default:
-		return mt_tuning_interval(text, &o->drain_interval_ms);
+		return -EINVAL;
 	}
 }
 
@@ -94,22 +84,6 @@ int mt_collector_options_parse(int argc, char **argv, struct mt_collector_option
 		case 's':
 			o->shim = optarg;
 			break;
-		case 'c':
-		case 'o':
-		case 't':
-		case 'S':
-		case 'R':
-		case 'E':
-		case 'I':
-		case 'P':
-		case 'W':
-			if (parse_number(opt, optarg, o) < 0)
-				return -EINVAL;
-			break;
-		case 'C':
-			if (parse_capture(optarg, &o->capture) < 0)
-				return -EINVAL;
-			break;
 		case 'k':
 			o->keep_stacks = true;
 			break;
@@ -126,7 +100,8 @@ int mt_collector_options_parse(int argc, char **argv, struct mt_collector_option
 			o->faults = optarg;
 			break;
 		default:
-			return -EINVAL;
+			if (parse_value(opt, optarg, o) < 0)
+				return -EINVAL;
 		}
 	}
 	o->command = argv + optind;

@@ -21,7 +21,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum mt_capture_choice { MT_CHOICE_AUTO, MT_CHOICE_EBPF, MT_CHOICE_INLINE };
+#include "collector/capture_choice.h"
 
 struct mt_collector_options {
 	int channel;

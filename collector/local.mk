@@ -53,6 +53,7 @@ unwinder_libs = $(LIBELF_LIBS) $(ZSTD_LIBS)
 	%D%/batch.h		\
 	%D%/bpf_ring.c		\
 	%D%/bpf_ring.h		\
+	%D%/capture_choice.h	\
 	%D%/channel.h		\
 	%D%/clock.h		\
 	%D%/decode.c		\

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "collector/capture_choice.h"
 #include "collector/policy.h"
 #include "collector/say.h"
 #include "collector/tuning.h"
@@ -117,9 +118,8 @@ static int check_policy(struct mt_run_options *o)
 
 static int check_options(struct mt_run_options *o)
 {
-	static const char *const captures[] = { "auto", "ebpf", "inline" };
+	enum mt_capture_choice capture;
 	uint64_t bytes = 0;
-	bool known = false;
 	int r;
 
 	if (mt_size_parse(o->stack_size, UINT32_MAX, &bytes) < 0 || bytes & (bytes - 1) ||
@@ -127,9 +127,7 @@ static int check_options(struct mt_run_options *o)
 		mt_say("--stack-size=%s is not one of 4K, 8K, 16K, 32K, 64K", o->stack_size);
 		return MT_STATUS_FAILED;
 	}
-	for (int i = 0; i < 3; i++)
-		known |= !strcmp(o->capture, captures[i]);
-	if (!known) {
+	if (mt_capture_choose(o->capture, &capture) < 0) {
 		mt_say("--capture=%s is not one of auto, ebpf, inline", o->capture);
 		return MT_STATUS_FAILED;
 	}
