@@ -514,6 +514,13 @@ static bool unloads(uint64_t *ret)
 	return locked;
 }
 
+/* Stacks that were known may mean other functions now. */
+static void forget_stacks(void)
+{
+	if (mt_session_decided() && mt_session.on)
+		mt_session_move_epoch();
+}
+
 /*
  * The loader frees what it had of an object once that is unmapped, before another can be mapped
  * there: it has its lock, and its state says so.  Also where no dlclose() of the program's led
@@ -522,14 +529,11 @@ static bool unloads(uint64_t *ret)
  */
 void mt_modules_freed(void)
 {
-	if (&_r_debug && _r_debug.r_state == RT_DELETE && mt_session_decided() && mt_session.on)
-		mt_session_move_epoch();
+	if (&_r_debug && _r_debug.r_state == RT_DELETE)
+		forget_stacks();
 }
 
-/*
- * Stacks that were known may mean other functions now: where the loader's blocks do not come
- * by here, dlclose() does.
- */
+/* Where the loader's blocks do not come by here, dlclose() does. */
 __attribute__((visibility("default"))) int dlclose(void *handle)
 {
 	bool counted = mt_session_usable() && mt_session.on && !mt_session.modules_fixed;
@@ -539,8 +543,7 @@ __attribute__((visibility("default"))) int dlclose(void *handle)
 	counted = counted && unloads(&before);
 	ret = mt_real_dlclose(handle);
 	if (!counted || !unloads(&after) || after != before) {
-		if (mt_session_decided() && mt_session.on)
-			mt_session_move_epoch();
+		forget_stacks();
 		__atomic_store_n(&list.start_end, NULL, __ATOMIC_RELEASE);
 		mt_real_forget();
 		mt_modules_expect();

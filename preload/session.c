@@ -206,12 +206,7 @@ static int receive_welcome(int fd, struct mt_welcome *ret, int *fds)
 
 static void *map(uint64_t bytes, int protection, int fd, uint64_t offset)
 {
-	long at = mt_syscall6(SYS_mmap, 0, bytes, protection, MAP_SHARED, fd, offset);
-
-	if (at < 0 && at > -4096)
-		return NULL;
-	mt_syscall3(SYS_madvise, at, bytes, MADV_DONTDUMP);
-	return (void *)at;
+	return mt_map(bytes, protection, MAP_SHARED, fd, offset);
 }
 
 static void unmap(const void *at, uint64_t bytes)

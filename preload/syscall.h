@@ -10,6 +10,7 @@
  */
 #include <signal.h>
 #include <stdint.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 
 static inline long mt_syscall6(long number, long a, long b, long c, long d, long e, long f)
@@ -47,6 +48,17 @@ static inline long mt_syscall3(long number, long a, long b, long c)
 			 : "a"(number), "D"(a), "S"(b), "d"(c)
 			 : "rcx", "r11", "memory", "cc");
 	return ret;
+}
+
+/* Memory that core dumps leave out; NULL: there is none. */
+static inline void *mt_map(uint64_t bytes, int protection, int flags, int fd, uint64_t offset)
+{
+	long at = mt_syscall6(SYS_mmap, 0, bytes, protection, flags, fd, offset);
+
+	if (at < 0 && at > -4096)
+		return NULL;
+	mt_syscall3(SYS_madvise, at, bytes, MADV_DONTDUMP);
+	return (void *)at;
 }
 
 /* The kernel's signal set, which is smaller than the C library's. */

@@ -157,13 +157,7 @@ long mt_thread_read(uint64_t at, void *ret, uint64_t bytes)
 /* Private memory, zero; NULL: there is none. */
 static void *map_private(uint64_t bytes)
 {
-	long at = mt_syscall6(SYS_mmap, 0, bytes, PROT_READ | PROT_WRITE,
-			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	if (at < 0 && at > -4096)
-		return NULL;
-	mt_syscall3(SYS_madvise, at, bytes, MADV_DONTDUMP);
-	return (void *)at;
+	return mt_map(bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 }
 
 /* Room for a copy; NULL: there is no memory for it. */
