@@ -50,8 +50,7 @@ static void keep_error(struct mt_encode *e, int r)
 /* The next batch; NULL when it is time to flush, or to end. */
 static struct mt_batch *next(struct mt_encode *e, uint64_t flush_ns, int *ret_end)
 {
-	struct timespec until = { .tv_sec = (time_t)(flush_ns / 1000000000),
-				  .tv_nsec = (long)(flush_ns % 1000000000) };
+	struct timespec until = mt_clock_timespec(flush_ns);
 	struct mt_batch *batch = NULL;
 	uint64_t begin_ns = mt_clock_ns();
 	int timed_out = 0;

@@ -15,13 +15,13 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "collector/clock.h"
+#include "collector/pidfd.h"
 #include "collector/proc_state.h"
 
 #define TICK_MS 50
@@ -153,15 +153,15 @@ static void list(const struct mt_guard *g, struct family *family)
 /* One signal, or two, for a process that is still the one that was listed. */
 static bool send_to(const struct member *m, int first, int second)
 {
-	mt_cleanup(mt_closep) int pidfd = (int)syscall(SYS_pidfd_open, (pid_t)m->tgid, 0);
+	mt_cleanup(mt_closep) int pidfd = mt_pidfd_open(m->tgid);
 	char state = mt_proc_state(m->tgid);
 
 	if (pidfd < 0 || mt_proc_start(m->tgid) != m->start || state == 'Z' || !state)
 		return false;
-	if (syscall(SYS_pidfd_send_signal, pidfd, first, NULL, 0) < 0)
+	if (mt_pidfd_send(pidfd, first, 0) < 0)
 		return false;
 	if (second)
-		(void)syscall(SYS_pidfd_send_signal, pidfd, second, NULL, 0);
+		(void)mt_pidfd_send(pidfd, second, 0);
 	return true;
 }
 

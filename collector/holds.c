@@ -19,12 +19,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "collector/clock.h"
+#include "collector/pidfd.h"
 #include "collector/proc_state.h"
 
 /* Linux 81b9d8ac0640 ("pidfd: change pidfd_send_signal() to respect PIDFD_THREAD") and its
@@ -64,20 +64,6 @@ struct look {
 	uint64_t own;	 /* pending for the main thread */
 	uint64_t shared; /* pending for the process */
 };
-
-static int open_pidfd(uint32_t tgid)
-{
-	int fd = (int)syscall(SYS_pidfd_open, (pid_t)tgid, 0);
-
-	return fd < 0 ? mt_neg_errno() : fd;
-}
-
-static int send_to(int pidfd, int signo, unsigned flags)
-{
-	if (syscall(SYS_pidfd_send_signal, pidfd, signo, NULL, flags) < 0)
-		return mt_neg_errno();
-	return 0;
-}
 
 /* The value of the line, if it is of that name. */
 static const char *value_of(const char *line, const char *name)
@@ -191,12 +177,12 @@ static bool let_go(int pidfd, uint32_t tgid, uint32_t how)
 	/* Where /proc says nothing, rather undone too much than one left stopped for ever. */
 	if (look_at(tgid, &look) == 0 && decide(how, &look) == LEAVE)
 		return look.stands || look.shared & BIT(SIGSTOP);
-	if (send_to(pidfd, SIGCONT, 0) < 0)
+	if (mt_pidfd_send(pidfd, SIGCONT, 0) < 0)
 		return false;
 	/* That threw away what a terminal has sent meanwhile. */
 	for (signo = SIGTSTP; signo <= SIGTTOU; signo++)
 		if (look.shared & BIT(signo) & TERMINAL_STOPS)
-			(void)send_to(pidfd, signo, 0);
+			(void)mt_pidfd_send(pidfd, signo, 0);
 	return false;
 }
 
@@ -292,13 +278,13 @@ static int stop(struct mt_holds *h, struct hold *hold)
 	struct look look;
 	int r;
 
-	hold->pidfd = open_pidfd(hold->tgid);
+	hold->pidfd = mt_pidfd_open(hold->tgid);
 	if (hold->pidfd < 0)
 		return hold->pidfd;
 	start_ticks = mt_proc_start(hold->tgid);
 	if (!start_ticks || !h->ours(h->ctx, hold->tgid) || look_at(hold->tgid, &look) < 0)
 		return -ESRCH;
-	r = send_to(hold->pidfd, 0, 0);
+	r = mt_pidfd_send(hold->pidfd, 0, 0);
 	if (r < 0)
 		return r;
 	/* What a debugger is told of would be our signal. */
@@ -309,12 +295,12 @@ static int stop(struct mt_holds *h, struct hold *hold)
 	hold->since_ns = mt_clock_ns();
 	if (look.state != 'Z') { /* a main thread that has ended takes no signal */
 		set_how(h, hold, MT_HELD_SENT);
-		r = send_to(hold->pidfd, SIGSTOP, PIDFD_SIGNAL_THREAD);
+		r = mt_pidfd_send(hold->pidfd, SIGSTOP, PIDFD_SIGNAL_THREAD);
 		if (r == 0)
 			return 0;
 	}
 	set_how(h, hold, MT_HELD_PLAIN);
-	r = send_to(hold->pidfd, SIGSTOP, 0);
+	r = mt_pidfd_send(hold->pidfd, SIGSTOP, 0);
 	if (r < 0)
 		set_how(h, hold, MT_HELD_NONE);
 	return r;
@@ -322,11 +308,12 @@ static int stop(struct mt_holds *h, struct hold *hold)
 
 int mt_holds_take(struct mt_holds *h, uint32_t tgid, enum mt_hold_owner owner)
 {
-	struct hold *hold = tgid ? find(h, tgid) : NULL;
+	struct hold *hold;
 	int r;
 
 	if (!tgid)
 		return -ESRCH;
+	hold = find(h, tgid);
 	if (hold) {
 		hold->counts[owner]++;
 		return 0;
@@ -369,7 +356,7 @@ static bool seal(struct mt_holds *h, const struct hold *hold)
 	/* A seal that was taken for a stop, because a SIGCONT came between, is sent again. */
 	if (look.stands && !(look.own & BIT(SIGSTOP))) {
 		set_how(h, hold, MT_HELD_SEALING);
-		return send_to(hold->pidfd, SIGSTOP, PIDFD_SIGNAL_THREAD) < 0;
+		return mt_pidfd_send(hold->pidfd, SIGSTOP, PIDFD_SIGNAL_THREAD) < 0;
 	}
 	return false;
 }
@@ -429,7 +416,7 @@ void mt_holds_undo(struct mt_holds_page *page)
 
 		if (how == MT_HELD_NONE)
 			continue;
-		pidfd = open_pidfd(entry->tgid);
+		pidfd = mt_pidfd_open(entry->tgid);
 		if (pidfd >= 0 && mt_proc_start(entry->tgid) == entry->start_ticks)
 			(void)let_go(pidfd, entry->tgid, how);
 		entry->how = MT_HELD_NONE;

@@ -82,6 +82,7 @@ unwinder_libs = $(LIBELF_LIBS) $(ZSTD_LIBS)
 	%D%/merge.h		\
 	%D%/modules.c		\
 	%D%/modules.h		\
+	%D%/pidfd.h		\
 	%D%/pipeline.c		\
 	%D%/pipeline.h		\
 	%D%/place.c		\

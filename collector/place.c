@@ -265,35 +265,31 @@ static int reserve(int fd)
 	return flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK ? -EBUSY : 0;
 }
 
-static int open_regular(const char *path, bool *ret_created)
+/* other: what becomes of a file that is not a regular one: 0, it is taken as it is, or an error. */
+static int open_file(const char *path, int other, bool *ret_created)
 {
 	mt_cleanup(mt_closep) int fd = open_or_create(path, ret_created);
 	struct stat st;
 	int r;
 
 	if (fd < 0)
-		return fd == -ENXIO ? -EINVAL : fd;
+		return fd;
 	if (fstat(fd, &st) < 0)
 		return mt_neg_errno();
-	if (!S_ISREG(st.st_mode))
-		return -EINVAL;
-	r = reserve(fd);
+	r = S_ISREG(st.st_mode) ? reserve(fd) : other;
 	return r < 0 ? r : mt_take_fd(&fd);
+}
+
+static int open_regular(const char *path, bool *ret_created)
+{
+	int fd = open_file(path, -EINVAL, ret_created);
+
+	return fd == -ENXIO ? -EINVAL : fd; /* a fifo that nobody reads */
 }
 
 int mt_place_open_stats(const char *path, bool *ret_created)
 {
-	mt_cleanup(mt_closep) int fd = open_or_create(path, ret_created);
-	struct stat st;
-	int r = 0;
-
-	if (fd < 0)
-		return fd;
-	if (fstat(fd, &st) < 0)
-		return mt_neg_errno();
-	if (S_ISREG(st.st_mode))
-		r = reserve(fd);
-	return r < 0 ? r : mt_take_fd(&fd);
+	return open_file(path, 0, ret_created);
 }
 
 int mt_place_open_output(const char *path, const char *command, pid_t tgid, char *what,

@@ -50,12 +50,6 @@ struct mt_stats {
 	int error;
 };
 
-static struct timespec at_ns(uint64_t ns)
-{
-	return (struct timespec){ .tv_sec = (time_t)(ns / 1000000000),
-				  .tv_nsec = (long)(ns % 1000000000) };
-}
-
 /* lock is held. */
 static void keep_error(struct mt_stats *s, int r)
 {
@@ -65,10 +59,18 @@ static void keep_error(struct mt_stats *s, int r)
 	pthread_cond_broadcast(&s->changed);
 }
 
+static void fail(struct mt_stats *s, int r)
+{
+	pthread_mutex_lock(&s->lock);
+	keep_error(s, r);
+	pthread_mutex_unlock(&s->lock);
+}
+
 /* Until there is room for len bytes; lock is held. */
 static void wait_for_room(struct mt_stats *s, size_t len)
 {
-	struct timespec until = at_ns(mt_clock_ns() + MT_STATS_PATIENCE_MS * 1000000ULL);
+	struct timespec until = mt_clock_timespec(mt_clock_ns() +
+						  MT_STATS_PATIENCE_MS * 1000000ULL);
 
 	while (!s->error && len > MT_STATS_BUFFER_BYTES - s->used) {
 		s->wanted = true;
@@ -108,6 +110,8 @@ __attribute__((format(printf, 2, 3))) static void put_row(struct mt_stats *s, co
 	va_list args;
 	int len;
 
+	if (!s)
+		return;
 	va_start(args, format);
 	len = vsnprintf(row, sizeof(row), format, args);
 	va_end(args);
@@ -129,8 +133,6 @@ void mt_stats_ring_open(struct mt_stats *s, const struct mt_stats_ring_open *row
 {
 	char name[RING_NAME_BYTES];
 
-	if (!s)
-		return;
 	put_row(s,
 		"{\"type\":\"ring_open\",\"time_ns\":%" PRIu64 ",\"ring\":\"%s\",\"bytes\":%" PRIu64
 		",\"watermark_bytes\":%" PRIu64 "}\n",
@@ -141,8 +143,6 @@ void mt_stats_ring(struct mt_stats *s, const struct mt_stats_ring *row)
 {
 	char name[RING_NAME_BYTES];
 
-	if (!s)
-		return;
 	put_row(s,
 		"{\"type\":\"ring\",\"time_ns\":%" PRIu64 ",\"ring\":\"%s\",\"start_ns\":%" PRIu64
 		",\"producer_before\":%" PRIu64 ",\"producer_after\":%" PRIu64
@@ -161,9 +161,7 @@ void mt_stats_pressure(struct mt_stats *s, const struct mt_stats_pressure *row)
 		return;
 	mt_cleanup(mt_freep) char *text = malloc(room);
 	if (!text) {
-		pthread_mutex_lock(&s->lock);
-		keep_error(s, -ENOMEM);
-		pthread_mutex_unlock(&s->lock);
+		fail(s, -ENOMEM);
 		return;
 	}
 	len = (size_t)snprintf(text, room,
@@ -183,8 +181,6 @@ void mt_stats_pressure(struct mt_stats *s, const struct mt_stats_pressure *row)
 
 void mt_stats_resolve(struct mt_stats *s, const struct mt_stats_resolve *row)
 {
-	if (!s)
-		return;
 	put_row(s,
 		"{\"type\":\"resolve\",\"time_ns\":%" PRIu64 ",\"start_ns\":%" PRIu64
 		",\"wait_ns\":%" PRIu64 ",\"events\":%" PRIu64 ",\"records\":%" PRIu64
@@ -194,15 +190,14 @@ void mt_stats_resolve(struct mt_stats *s, const struct mt_stats_resolve *row)
 
 void mt_stats_encode(struct mt_stats *s, const struct mt_stats_encode *row)
 {
-	if (!s)
-		return;
 	put_row(s,
 		"{\"type\":\"encode\",\"time_ns\":%" PRIu64 ",\"wait_ns\":%" PRIu64
 		",\"encode_ns\":%" PRIu64 ",\"write_ns\":%" PRIu64 ",\"events\":%" PRIu64
 		",\"msgpack_bytes\":%" PRIu64 ",\"zstd_bytes\":%" PRIu64 "}\n",
 		mt_clock_ns(), row->wait_ns, row->encode_ns, row->write_ns, row->events,
 		row->msgpack_bytes, row->zstd_bytes);
-	__atomic_fetch_add(&s->encoded, row->events, __ATOMIC_RELEASE);
+	if (s)
+		__atomic_fetch_add(&s->encoded, row->events, __ATOMIC_RELEASE);
 }
 
 void mt_stats_drained(struct mt_stats *s, uint64_t events)
@@ -257,7 +252,7 @@ static int write_all(int fd, const char *bytes, size_t len)
 /* Waits for a tick of the backlog, or for somebody who needs room. */
 static void wait_for_tick(struct mt_stats *s, uint64_t tick_ns)
 {
-	struct timespec until = at_ns(tick_ns);
+	struct timespec until = mt_clock_timespec(tick_ns);
 	int r = 0;
 
 	pthread_mutex_lock(&s->lock);
@@ -285,11 +280,8 @@ static bool write_buffer(struct mt_stats *s)
 	pthread_cond_broadcast(&s->changed);
 	pthread_mutex_unlock(&s->lock);
 	r = write_all(s->fd, full, len);
-	if (r < 0) {
-		pthread_mutex_lock(&s->lock);
-		keep_error(s, r);
-		pthread_mutex_unlock(&s->lock);
-	}
+	if (r < 0)
+		fail(s, r);
 	return !last;
 }
 

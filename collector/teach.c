@@ -121,7 +121,7 @@ static struct pupil *get_pupil(struct mt_teach *t, uint32_t node)
 
 static struct mt_learned_entry *entries_of(struct mt_learned *learned)
 {
-	return (struct mt_learned_entry *)((char *)learned + MT_PAGE_BYTES);
+	return (struct mt_learned_entry *)mt_learned_rows(learned);
 }
 
 /* Empties the area, for that epoch. */
