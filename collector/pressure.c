@@ -34,6 +34,7 @@ struct mt_pressure {
 	uint32_t n_slots;
 	uint64_t stacks, lives;
 	uint64_t *released; /* the same, at the last release */
+	uint64_t last_episode;
 	struct mt_stats_pause *paused;
 	uint32_t n_paused, paused_room;
 };
@@ -162,27 +163,36 @@ static bool is_drained(const struct mt_pressure *p)
 	return stacks.consumed >= p->stacks && life.consumed >= p->lives;
 }
 
-static bool is_parked(const struct mt_pressure *p, uint32_t slot)
+static uint64_t parked_in(const struct mt_pressure *p, uint32_t slot)
 {
 	return __atomic_load_n(&mt_segments_thread(p->config.segments, slot)->parked_in,
-			       __ATOMIC_ACQUIRE) == p->episode;
+			       __ATOMIC_ACQUIRE);
+}
+
+/* It has put something on its ring since the last release, or was let go by that. */
+static bool is_busy(const struct mt_pressure *p, uint32_t slot, uint64_t parked)
+{
+	return head_of(p, slot) != p->released[slot] ||
+	       (p->last_episode && parked == p->last_episode);
 }
 
 /*
- * Does a thread that has put something on its ring since the last release run on?  It parks when it
- * comes to its next event, but perhaps it is not its turn to run, or it is done with allocating:
- * it is waited for as long as the configuration says.
+ * Does a busy thread run on?  It parks when it comes to its next event, but perhaps it is not its
+ * turn to run, or it is done with allocating: it is waited for as long as the configuration says,
+ * and then no more until it does something.
  */
 static bool is_gathering(const struct mt_pressure *p)
 {
 	if (p->config.segments->control->pause != MT_PAUSE_FUTEX || !p->config.gather_ns ||
 	    mt_clock_ns() - p->begin_ns >= p->config.gather_ns)
 		return false;
-	for (uint32_t slot = 0; slot < p->n_slots; slot++)
-		if (is_given(p, slot) && !is_parked(p, slot) &&
-		    head_of(p, slot) != p->released[slot] &&
+	for (uint32_t slot = 0; slot < p->n_slots; slot++) {
+		uint64_t parked = is_given(p, slot) ? parked_in(p, slot) : p->episode;
+
+		if (parked != p->episode && is_busy(p, slot, parked) &&
 		    mt_segments_slot_held(p->config.segments, slot))
 			return true;
+	}
 	return false;
 }
 
@@ -237,7 +247,7 @@ static void note_parked(struct mt_pressure *p, uint64_t latch_ns, uint64_t relea
 		if (!is_given(p, slot))
 			continue;
 		thread = mt_segments_thread(p->config.segments, slot);
-		if (!is_parked(p, slot))
+		if (parked_in(p, slot) != p->episode)
 			continue;
 		parked_ns = __atomic_load_n(&thread->parked_ns, __ATOMIC_RELAXED) +
 			    (uint64_t)mt_processes_clock_offset(p->config.processes, slot);
@@ -281,6 +291,7 @@ static void release(struct mt_pressure *p)
 		note_parked(p, episode.latch_ns, episode.release_ns);
 	for (uint32_t slot = 0; slot < p->n_slots; slot++)
 		p->released[slot] = is_given(p, slot) ? head_of(p, slot) : 0;
+	p->last_episode = p->episode;
 	p->episode = 0;
 	p->gathering = false;
 	mt_segments_release(p->config.segments);

@@ -212,16 +212,31 @@ static bool sleep_at_gate(uint32_t f, long at_most_ns)
 	return false;
 }
 
+/* For the collector, which tells who was paused, and for how long. */
+static void note_parked(const struct mt_ring *ring, uint64_t episode)
+{
+	struct mt_thread *head = ring->head;
+
+	if (head->parked_in == episode)
+		return;
+	head->parked_ns = mt_now_ns();
+	__atomic_store_n(&head->parked_in, episode, __ATOMIC_RELEASE);
+}
+
 /* Until the ring has at_most bytes in it, or WAIT_NS are over; false: the collector is gone. */
 static bool wait_for_room(const struct mt_ring *ring, uint64_t at_most)
 {
 	uint32_t f = __atomic_load_n(&mt_session.gate->futex, __ATOMIC_ACQUIRE);
+	uint64_t episode;
 
 	latch(ring);
 	if (__atomic_load_n(&ring->head->head, __ATOMIC_RELAXED) -
 		    __atomic_load_n(&ring->head->tail, __ATOMIC_ACQUIRE) <=
 	    at_most)
 		return true;
+	episode = __atomic_load_n(&mt_session.control->latch, __ATOMIC_RELAXED);
+	if (episode)
+		note_parked(ring, episode);
 	return sleep_at_gate(f, WAIT_NS);
 }
 
@@ -256,17 +271,6 @@ bool mt_ring_gives_up(const struct mt_ring *ring)
 	uint64_t fill = VOLATILE(ring->head->head) - VOLATILE(ring->head->tail);
 
 	return never_waits() && fill > ring->bytes / 2;
-}
-
-/* For the collector, which tells who was paused, and for how long. */
-static void note_parked(const struct mt_ring *ring, uint64_t episode)
-{
-	struct mt_thread *head = ring->head;
-
-	if (head->parked_in == episode)
-		return;
-	head->parked_ns = mt_now_ns();
-	__atomic_store_n(&head->parked_in, episode, __ATOMIC_RELEASE);
 }
 
 void mt_ring_park(const struct mt_ring *ring)

@@ -3,6 +3,7 @@
 #
 # MEMTRACK_PRESSURE_ROUNDS: how often each disturbed run is made; four times where it is not set.
 
+import json
 import os
 import random
 import re
@@ -45,11 +46,39 @@ def whole(result, artifact):
     yield from tracked.losses(artifact)
 
 
+def pause_rows(path):
+    """The processes of each pause, in turn."""
+    with open(path, encoding="ascii") as file:
+        rows = [json.loads(line) for line in file]
+    for row in rows:
+        if row["type"] == "pressure":
+            if row["latch_ns"] >= row["release_ns"]:
+                raise ValueError(f"latched after its release: {row}")
+            yield {process["pid"] for process in row["processes"]}
+
+
+def rows_without(rows):
+    """In how many rows a process is missing that is in one before and in one after."""
+    first, last = {}, {}
+    for i, row in enumerate(rows):
+        for pid in row:
+            first.setdefault(pid, i)
+            last[pid] = i
+    return sum(1 for i, row in enumerate(rows)
+               if any(first[pid] < i < last[pid] and pid not in row for pid in first))
+
+
 def check_storm(capture, pause):
     artifact = f"storm.{capture}.{pause}.mtk"
+    statistics = f"storm.{capture}.{pause}.json"
     result = tracked.track(storm(10000), capture, artifact,
-                           ["-v", f"--pause={pause}", *SMALL])
+                           ["-v", f"--pause={pause}", f"--stats={statistics}", *SMALL])
     yield from whole(result, artifact)
+    rows = list(pause_rows(statistics))
+    # Who has no turn to run for a fiftieth of the interval is not waited for.
+    without = rows_without(rows)
+    if without > len(rows) / 10:
+        yield f"{without} of {len(rows)} pauses are without a process that goes on after them"
     n, most = episodes(result.err)
     if not n:
         yield "no ring was ever full, or nearly"
