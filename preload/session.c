@@ -38,7 +38,7 @@
 #include "preload/syscall.h"
 
 #define HANDSHAKE_SECONDS 1
-/* The first hand-shake is tried so often, if it is the answer that does not come. */
+/* The first hand-shake is tried so often, where the collector hangs up without a word. */
 #define STARTS_MAX 10
 
 /* Descriptors of the child that shakes hands where the program has no room for one. */
@@ -158,6 +158,8 @@ static int send_hello(int fd, const struct question *question)
 	do
 		n = mt_syscall6(SYS_sendto, fd, (long)&hello, sizeof(hello), MSG_NOSIGNAL, 0, 0);
 	while (n == -EINTR);
+	if (n == -EPIPE)
+		return -ECONNRESET;
 	if (n < 0)
 		return n;
 	return n == sizeof(hello) ? 0 : -EIO;
@@ -172,7 +174,10 @@ static void close_all(int *fds)
 			mt_syscall3(SYS_close, fds[i], 0, 0);
 }
 
-/* The welcome and its descriptors; all or none of them is valid after it. */
+/*
+ * The welcome and its descriptors; all or none of them is valid after it.  -EAGAIN: none has come
+ * yet; -ECONNRESET: none will, on this connection.
+ */
 static int receive_welcome(int fd, struct mt_welcome *ret, int *fds)
 {
 	char space[CMSG_SPACE(sizeof(int) * MT_FDS)] __attribute__((aligned(8)));
@@ -186,8 +191,8 @@ static int receive_welcome(int fd, struct mt_welcome *ret, int *fds)
 	int i, n_fds = 0;
 
 	n = retry(SYS_recvmsg, fd, (long)&message, MSG_CMSG_CLOEXEC);
-	if (n < 0)
-		return n;
+	if (n <= 0)
+		return n ? n : -ECONNRESET;
 	head = CMSG_FIRSTHDR(&message);
 	if (head && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS) {
 		n_fds = (head->cmsg_len - CMSG_LEN(0)) / sizeof(int);
@@ -322,8 +327,12 @@ static int shake_here(const struct question *question)
 	if (fd < 0)
 		return fd;
 	err = send_hello(fd, question);
-	if (!err)
-		err = receive_welcome(fd, &welcome, fds);
+	if (!err) {
+		/* On the same connection: who asked twice to start would be two processes. */
+		do
+			err = receive_welcome(fd, &welcome, fds);
+		while (err == -EAGAIN && what == MT_HELLO_START);
+	}
 	mt_syscall3(SYS_close, fd, 0, 0);
 	if (!err && !sane(&welcome))
 		err = -EPROTO;
@@ -421,11 +430,13 @@ static bool join(char **env)
 	if (!text || !gnu_get_libc_version || getauxval(AT_SECURE) ||
 	    !mt_address_parse(&mt_session.address, text))
 		return false;
+	/* A collector that is slow, or stopped, is waited for as long as it lives.  It hangs up on
+	 * who was too slow himself. */
 	do {
 		err = shake(&mt_session.address, MT_HELLO_START);
 		if (err)
 			undo();
-	} while (err == -EAGAIN && ++tries < STARTS_MAX);
+	} while (err == -EAGAIN || (err == -ECONNRESET && ++tries < STARTS_MAX));
 	if (err)
 		return false;
 	/* An image's first thread is the one that comes here first, but for a constructor
@@ -505,7 +516,7 @@ bool mt_session_grow(uint32_t what, uint32_t known)
 	 * on a ring is: what this thread does meanwhile would be lost. */
 	while (mt_session.n_chunks <= known) {
 		err = shake(&mt_session.address, what);
-		if (err != -EAGAIN || mt_session_orphaned())
+		if ((err != -EAGAIN && err != -ECONNRESET) || mt_session_orphaned())
 			break;
 	}
 	__atomic_store_n(&mt_session.chunk_lock, 0, __ATOMIC_RELEASE);

@@ -21,6 +21,8 @@ import tracked
 ROUNDS = int(os.environ.get("MEMTRACK_PRESSURE_ROUNDS", "4"))
 PAUSES = ("futex", "signal")
 STATUS_LOST = 121
+# More than a hand-shake or two take.
+PATIENCE_SECONDS = 11
 PROCESSES = 16
 STORM = f"{tracked.BUILD}/fixtures/alloc_storm_procs"
 # Whose CLOCK_MONOTONIC is minutes behind, as far as that can be.
@@ -295,6 +297,34 @@ def check_stops_itself(capture, pause):
         yield "no ring was ever full, or nearly"
 
 
+def check_late_start(capture):
+    """A program that starts while the collector stands still waits for it, and is one process."""
+    artifact = f"late.{capture}.mtk"
+    command = [tracked.RUN, "-o", artifact, f"--capture={capture}", "--", "sh", "-c",
+               "echo; read line; ls /; :"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                          start_new_session=True) as process:
+        try:
+            process.stdout.readline()
+            collector = relatives.find_collector(process.pid)
+            os.kill(collector, signal.SIGSTOP)
+            process.stdin.write(b"\n")
+            process.stdin.flush()
+            if select.select([process.stdout], [], [], PATIENCE_SECONDS)[0]:
+                yield "a program has run that nobody tracks"
+            os.kill(collector, signal.SIGCONT)
+            process.communicate(b"", tracked.SECONDS)
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+    if process.returncode:
+        yield f"exit status {process.returncode}"
+    yield from tracked.losses(artifact)
+    processes = tracked.report(artifact)["processes"]
+    if processes != 2:
+        yield f"{processes} processes instead of the shell and its child"
+
+
 def missing_clock():
     """Why there can be no other clock; None: there can."""
     result = tracked.run([*OTHER_CLOCK, "true"])
@@ -358,6 +388,7 @@ def main():
         results.attempt(f"nobody waits, {capture}", check_never, capture)
         results.attempt(f"the collector is stopped, {capture}", check_stopped_collector, capture)
         results.attempt(f"stopped before, {capture}", check_stopped_before, capture)
+        results.attempt(f"a late start, {capture}", check_late_start, capture)
         reason = missing_clock()
         if reason:
             results.skip(f"another clock, {capture}", reason)
