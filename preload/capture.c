@@ -125,31 +125,27 @@ static enum knowledge look_at(const struct mt_self *self, struct window *w,
 }
 
 /* Is the chain of the window's words one that the collector has taught? */
-static bool find_learned(const struct mt_self *self, const struct window *w,
-			 struct mt_stack_name *ret)
+static bool find_learned(const struct mt_self *self, uint64_t start, const struct mt_extent *extent,
+			 uint32_t *ret_name)
 {
 	struct mt_learned_window window = {
-		.start = w->start,
-		.end = w->extent.end,
-		.shift = w->extent.shift,
+		.start = start,
+		.end = extent->end,
+		.shift = extent->shift,
 		.epoch = __atomic_load_n(&mt_session.epoch, __ATOMIC_RELAXED),
 	};
 	const struct mt_own *own = self->own;
 	uint64_t in_use;
-	uint32_t name;
 
 	if (!own->learned)
 		return false;
 	/* Of frames that are gone? */
 	in_use = mt_trail_in_use(own->trail);
-	if (in_use && in_use <= w->start && mt_thread_on_stack(self, in_use) &&
-	    mt_thread_on_stack(self, w->start))
+	if (in_use && in_use <= start && mt_thread_on_stack(self, in_use) &&
+	    mt_thread_on_stack(self, start))
 		mt_trail_forget(own->trail);
-	if (!mt_learned_chain(own->learned, own->trail, &window, &name) ||
-	    mt_thread_copy_torn(self, &w->extent))
-		return false;
-	*ret = (struct mt_stack_name){ MT_STACK_LEARNED, name };
-	return true;
+	return mt_learned_chain(own->learned, own->trail, &window, ret_name) &&
+	       !mt_thread_copy_torn(self, extent);
 }
 
 /* A record's head, for a window that is sent as it is. */
@@ -489,23 +485,18 @@ static enum verdict capture_here(struct mt_self *self, struct window *w, struct 
 	return VERDICT_AGAIN;
 }
 
-struct mt_stack_name mt_capture(struct mt_self **self_at, const uint64_t *saved)
+/* A window whose chain is not learned yet. */
+static __attribute__((noinline)) struct mt_stack_name
+capture_window(struct mt_self **self_at, const uint64_t *saved, const struct mt_extent *extent)
 {
 	struct mt_self *self = *self_at;
-	struct window w = { .start = (uint64_t)saved };
+	struct window w = { .start = (uint64_t)saved, .extent = *extent };
 	struct tries tries = { 0 };
 	struct mt_stack_name name;
 	enum verdict verdict;
+	uint32_t learned;
 
-	if (mt_session.flags & MT_RUN_NO_STACKS)
-		return (struct mt_stack_name){ MT_STACK_NONE | MT_NONE_UNWANTED, 0 };
-	if (w.start % 8)
-		return lost();
-	while (self) {
-		w.extent = tries.torn < TORN_MAX ? mt_thread_window(self, w.start)
-						 : mt_thread_window_on_page(w.start);
-		if (find_learned(self, &w, &name))
-			return name;
+	for (;;) {
 		w.compare = mt_compare_for(saved[MT_SAVED_RIP]);
 		verdict = self->capture == MT_CAPTURE_EBPF
 				  ? capture_by_probe(self, &w, &tries, &name)
@@ -522,7 +513,28 @@ struct mt_stack_name mt_capture(struct mt_self **self_at, const uint64_t *saved)
 		if (verdict == VERDICT_NO_PROBE) {
 			self = mt_thread_go_inline(saved);
 			*self_at = self;
+			if (!self)
+				return lost();
 		}
+		w.extent = tries.torn < TORN_MAX ? mt_thread_window(self, w.start)
+						 : mt_thread_window_on_page(w.start);
+		if (find_learned(self, w.start, &w.extent, &learned))
+			return (struct mt_stack_name){ MT_STACK_LEARNED, learned };
 	}
-	return lost();
+}
+
+struct mt_stack_name mt_capture(struct mt_self **self_at, const uint64_t *saved)
+{
+	uint64_t start = (uint64_t)saved;
+	struct mt_extent extent;
+	uint32_t learned;
+
+	if (mt_session.flags & MT_RUN_NO_STACKS)
+		return (struct mt_stack_name){ MT_STACK_NONE | MT_NONE_UNWANTED, 0 };
+	if (start % 8)
+		return lost();
+	extent = mt_thread_window(*self_at, start);
+	if (find_learned(*self_at, start, &extent, &learned))
+		return (struct mt_stack_name){ MT_STACK_LEARNED, learned };
+	return capture_window(self_at, saved, &extent);
 }

@@ -13,6 +13,7 @@
  *     other threads write meanwhile makes it another stack, not a wrong chain.
  *   - The words of frames 0 to i of a trail, the outermost first, are its first
  *     frames[i].words: all that the walk read from frame i on, but for rbp's value there.
+ *     They lie at frames[i].sp or above, and below the end of the window.
  *   - A trail is true for one state of the area and one end of windows.
  */
 #include "preload/learned.h"
@@ -107,9 +108,11 @@ static inline enum outcome find_cfa(struct walk *walk, uint64_t row, struct step
 	step->uses_rbp = true;
 	*ret = step->rbp + offset;
 	if (MT_LEARNED_ROW_KIND(row) == MT_LEARNED_CFA_AT_RBP) {
-		step->cfa_at = *ret;
-		if (!read_word(walk, step->cfa_at, ret))
-			return lacks(walk, step->cfa_at);
+		uint64_t at = *ret;
+
+		if (!read_word(walk, at, ret))
+			return lacks(walk, at);
+		step->cfa_at = at;
 		step->saves_rbp = true;
 		step->rbp_at = step->rbp;
 	}
@@ -144,15 +147,23 @@ static inline enum outcome climb(struct walk *walk, uint64_t row, struct step *s
 	return walk->pc ? OUTCOME_ON : OUTCOME_ENDED;
 }
 
-/* How many words of the trail, from the outermost on, are as they were. */
-static int count_matches(const struct walk *walk, const struct mt_trail *trail)
+/* Not 0, where the word is another one.  It is aligned, or it would not be here. */
+static inline uint64_t change_of(const struct walk *walk, const struct word *word)
 {
-	const struct word *word = trail->words;
-	const struct word *end = word + trail->frames[trail->n - 1].words;
+	return *(const volatile uint64_t *)(word->at + walk->shift) ^ word->value;
+}
 
-	/* They are aligned, or they would not be here. */
-	while (word < end && word->at - walk->start < walk->bytes &&
-	       *(const volatile uint64_t *)(word->at + walk->shift) == word->value)
+/* How many of the first n words of the trail, from the outermost on, are as they were; the walk
+ * has come to a frame above which they lie. */
+static int count_matches(const struct walk *walk, const struct mt_trail *trail, uint32_t n)
+{
+	const struct word *word = trail->words, *end = word + n;
+
+	for (; end - word >= 4; word += 4)
+		if (change_of(walk, &word[0]) | change_of(walk, &word[1]) |
+		    change_of(walk, &word[2]) | change_of(walk, &word[3]))
+			break;
+	while (word < end && !change_of(walk, word))
 		word++;
 	return (int)(word - trail->words);
 }
@@ -172,7 +183,7 @@ static inline bool joins(struct walk *walk, const struct mt_trail *trail)
 	    (frame->needs_rbp && (!read_word(walk, walk->rbp_at, &rbp) || rbp != frame->rbp)))
 		return false;
 	if (walk->matches < 0)
-		walk->matches = count_matches(walk, trail);
+		walk->matches = count_matches(walk, trail, frame->words);
 	return (int)frame->words <= walk->matches;
 }
 
@@ -203,6 +214,18 @@ static inline void push(struct mt_trail *trail, const struct step *step, uint64_
 	frame->words = words;
 	frame->needs_rbp = step->uses_rbp || (!step->saves_rbp && outer->needs_rbp);
 	frame->rbp = step->uses_rbp ? step->rbp : outer->rbp;
+}
+
+/* Has it read what does not lie from its frame to the end of the window?  sp: the outer frame's,
+ * or where the next one would be. */
+static inline bool reads_elsewhere(const struct mt_trail *trail, const struct step *step,
+				   uint64_t sp)
+{
+	uint64_t bytes = trail->end - step->sp;
+
+	return sp < step->sp || (step->ret_at && step->ret_at - step->sp >= bytes) ||
+	       (step->cfa_at && step->cfa_at - step->sp >= bytes) ||
+	       (step->saves_rbp && step->rbp_at - step->sp >= bytes);
 }
 
 /* Did both frames read rbp where it is saved, and not the same? */
@@ -236,7 +259,7 @@ static uint64_t extend(struct mt_trail *trail, const struct walk *walk, uint32_t
 
 		digest = mt_learned_digest_frame(digest, step->pc, point);
 		torn = torn || (goes_on && is_torn(trail, step));
-		goes_on = goes_on && !torn && has_room(trail);
+		goes_on = goes_on && !torn && has_room(trail) && !reads_elsewhere(trail, step, sp);
 		if (goes_on)
 			push(trail, step, pc, sp, digest);
 		pc = step->pc;
@@ -314,7 +337,6 @@ static bool look_up(const struct mt_learned *learned, struct mt_trail *trail,
 bool mt_learned_chain(const struct mt_learned *learned, struct mt_trail *trail,
 		      const struct mt_learned_window *window, uint32_t *ret_name)
 {
-	uint64_t unused = 0;
 	uint32_t seq;
 	bool found;
 
@@ -323,9 +345,12 @@ bool mt_learned_chain(const struct mt_learned *learned, struct mt_trail *trail,
 	seq = __atomic_load_n(&learned->seq, __ATOMIC_ACQUIRE);
 	if (seq & 1 || __atomic_load_n(&learned->epoch, __ATOMIC_ACQUIRE) != window->epoch)
 		return false;
-	if (!__atomic_compare_exchange_n(&trail->in_use, &unused, window->start, false,
-					 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+	/* A handler of this thread that comes in between is through with the trail before it is
+	 * taken here, and nobody else has it. */
+	if (__atomic_load_n(&trail->in_use, __ATOMIC_RELAXED))
 		return false;
+	__atomic_store_n(&trail->in_use, window->start, __ATOMIC_RELAXED);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	found = look_up(learned, trail, window, seq, ret_name);
 	__atomic_store_n(&trail->in_use, 0, __ATOMIC_RELEASE);
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);

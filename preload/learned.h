@@ -9,8 +9,8 @@
  *              those of a live stack and may be anything.
  *   Ownership: the trail is the slot's, memory that is zero at first and nobody else's.
  *   Errors:    none: what is not known is not found.
- *   Threads:   each with its own area and trail.  Who finds the trail in use, in a handler or
- *              in a task that shares the thread's memory, finds no chain.
+ *   Threads:   each with its own area and trail.  Who finds the trail in use, in a handler,
+ *              finds no chain.
  *   Bounds:    MT_LEARNED_FRAMES frames; no lock, no allocation, no system call.
  */
 #include <stdbool.h>
