@@ -6,7 +6,7 @@
  *   - The table is at most half full, so that a search ends, and soon.
  *   - Nodes are never moved within the array or removed: an id is its place.
  *   - A chain's frames are asked for one after the other, and most chains are like the one
- *     before: a node's last child is looked at before the table.
+ *     before: a node's last child is looked at before the table.  Who has no last child has none.
  */
 #include "collector/call_tree.h"
 
@@ -126,26 +126,25 @@ static int add(struct mt_call_tree *tree, uint32_t parent, const struct mt_frame
 	return 0;
 }
 
-static int find_or_add(struct mt_call_tree *tree, uint32_t parent, const struct mt_frame *frame,
-		       uint32_t *ret)
+/* Among all children; 0: there is none. */
+static uint32_t find(const struct mt_call_tree *tree, uint32_t parent, const struct mt_frame *frame,
+		     uint32_t hash)
 {
-	uint32_t hash = hash_of(parent, frame), i;
 	size_t at = hash & (tree->table_len - 1);
+	uint32_t i;
 
 	while ((i = tree->table[at])) {
-		if (is_same(&tree->nodes[i - 1], parent, frame)) {
-			*ret = MT_NODE_FIRST + i - 1;
-			return 0;
-		}
+		if (is_same(&tree->nodes[i - 1], parent, frame))
+			return MT_NODE_FIRST + i - 1;
 		at = (at + 1) & (tree->table_len - 1);
 	}
-	return add(tree, parent, frame, hash, ret);
+	return 0;
 }
 
 int mt_call_tree_child(struct mt_call_tree *tree, uint32_t parent, const struct mt_frame *frame,
 		       uint32_t *ret)
 {
-	uint32_t child, id;
+	uint32_t child, hash, id;
 	int r;
 
 	assert(parent < mt_call_tree_end(tree));
@@ -154,9 +153,13 @@ int mt_call_tree_child(struct mt_call_tree *tree, uint32_t parent, const struct 
 		*ret = child;
 		return 0;
 	}
-	r = find_or_add(tree, parent, frame, &id);
-	if (r < 0)
-		return r;
+	hash = hash_of(parent, frame);
+	id = child ? find(tree, parent, frame, hash) : 0;
+	if (!id) {
+		r = add(tree, parent, frame, hash, &id);
+		if (r < 0)
+			return r;
+	}
 	*last_child(tree, parent) = id;
 	*ret = id;
 	return 0;
