@@ -44,6 +44,8 @@ pkglib_LTLIBRARIES += %D%/libmemtrack-preload.la
 	%D%/real.h			\
 	%D%/ring.c			\
 	%D%/ring.h			\
+	%D%/sandbox.c			\
+	%D%/sandbox.h			\
 	%D%/serve.c			\
 	%D%/session.c			\
 	%D%/session.h			\

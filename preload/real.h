@@ -16,6 +16,7 @@
 #include <time.h>
 
 #include "preload/entry.h"
+#include "preload/sandbox.h"
 
 #pragma GCC visibility push(hidden)
 
@@ -62,6 +63,8 @@ static inline uint64_t mt_now_ns(void)
 {
 	struct timespec now;
 
+	if (__builtin_expect(mt_sandbox, 0))
+		return mt_sandbox_now_ns();
 	mt_libc.clock_gettime(CLOCK_MONOTONIC, &now);
 	return now.tv_sec * 1000000000ULL + now.tv_nsec;
 }

@@ -39,6 +39,7 @@
 #define MAIN_STACK_BYTES (8 * 1024 * 1024)
 /* How far below the known part of a stack it is looked for. */
 #define STACK_GAP_BYTES (1024 * 1024)
+#define AHEAD_BYTES (256 * 1024)
 /* Where a thread's thread-local data may lie below its thread pointer. */
 #define TLS_MAX_BYTES (1024 * 1024)
 
@@ -134,6 +135,16 @@ static void lower_known(struct mt_self *self, uint64_t sp)
 	self->low_known = PAGE_OF(sp);
 }
 
+void mt_thread_look_ahead(struct mt_self *self)
+{
+	uint64_t page = PAGE_OF(self->low_known - 1), least = page - AHEAD_BYTES;
+
+	if (!self->bound || page < AHEAD_BYTES)
+		return;
+	for (; page > least && readable(page); page -= MT_PAGE_BYTES)
+		self->low_known = page;
+}
+
 /* The end of the signal stack that start lies on; 0: on none. */
 static uint64_t signal_stack_end(uint64_t start)
 {
@@ -203,6 +214,9 @@ struct mt_extent mt_thread_window(struct mt_self *self, uint64_t start)
 
 	if (mt_thread_on_stack(self, start))
 		return (struct mt_extent){ .end = end < self->bound ? end : self->bound };
+	/* Nothing may be asked. */
+	if (mt_sandbox)
+		return mt_thread_window_on_page(start);
 	/* What lies behind a signal stack may be gone the next moment. */
 	stack_end = signal_stack_end(start);
 	if (stack_end)

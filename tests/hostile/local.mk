@@ -133,6 +133,7 @@ hostile_c +=			\
 	%D%/recovered_overflow		\
 	%D%/registers_kept		\
 	%D%/same_names_as_libc		\
+	%D%/sandboxed			\
 	%D%/signal_stacks		\
 	%D%/signals_waited_for		\
 	%D%/small_limits		\

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * sandbox.c - see sandbox.h for the contract
+ *
+ * Invariants
+ *   - What is promised to be given up is believed before the kernel is asked: a thread that
+ *     waits with its eyes open without need loses nothing.
+ *   - A thread that is strict stays so.
+ */
+#include "preload/sandbox.h"
+
+#include <errno.h>
+#include <linux/seccomp.h>
+#include <stdarg.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+#include "preload/modules.h"
+#include "preload/real.h"
+#include "preload/session.h"
+#include "preload/syscall.h"
+#include "preload/thread.h"
+
+bool mt_sandbox;
+
+/* When the thread became strict; 0: it is not. */
+static __thread uint64_t strict_since_ns __attribute__((tls_model("initial-exec")));
+
+static uint64_t read_clock(clockid_t clock)
+{
+	struct timespec now;
+
+	mt_libc.clock_gettime(clock, &now);
+	return now.tv_sec * 1000000000ULL + now.tv_nsec;
+}
+
+uint64_t mt_sandbox_now_ns(void)
+{
+	uint64_t ns;
+
+	if (!strict_since_ns)
+		return read_clock(CLOCK_MONOTONIC);
+	ns = read_clock(CLOCK_MONOTONIC_COARSE);
+	return ns > strict_since_ns ? ns : strict_since_ns;
+}
+
+/* A slot, its memory, and what is mapped: the thread has them before. */
+static void prepare(void)
+{
+	struct mt_self *self;
+	uint64_t mask;
+
+	if (!mt_session_start() || !mt_session_decided() || !mt_session.on)
+		return;
+	mask = mt_signals_block();
+	self = mt_thread_self(__builtin_frame_address(0));
+	if (self) {
+		mt_thread_window(self, (uint64_t)__builtin_frame_address(0));
+		mt_thread_look_ahead(self);
+		mt_modules_check(self);
+	}
+	mt_signals_restore(mask);
+}
+
+__attribute__((visibility("default"))) int prctl(int option, ...)
+{
+	unsigned long a[4];
+	bool strict;
+	va_list list;
+	long r;
+
+	va_start(list, option);
+	for (int i = 0; i < 4; i++)
+		a[i] = va_arg(list, unsigned long);
+	va_end(list);
+	strict = option == PR_SET_SECCOMP && a[0] == SECCOMP_MODE_STRICT;
+	if (option == PR_SET_NO_NEW_PRIVS || option == PR_SET_SECCOMP) {
+		int err = errno;
+
+		prepare();
+		mt_sandbox = true;
+		errno = err;
+	}
+	if (strict)
+		strict_since_ns = mt_libc.clock_gettime ? read_clock(CLOCK_MONOTONIC) : 1;
+	r = mt_syscall6(SYS_prctl, option, a[0], a[1], a[2], a[3], 0);
+	if (r >= 0)
+		return r;
+	if (strict)
+		strict_since_ns = 0;
+	errno = -r;
+	return -1;
+}

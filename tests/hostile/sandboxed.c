@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * sandboxed.c - gives up all system calls but a few, and then allocates, more than rings hold
+ * (sandboxed strict|filter|thread)
+ *
+ * strict: SECCOMP_MODE_STRICT, which forbids all but read, write and exit, and takes the
+ * time-stamp counter away.  filter: what malloc() itself may need is allowed as well; any
+ * other call kills.  thread: the same, by a thread whose stack grows later.
+ */
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "fixtures/ledger.h"
+#include "tests/hostile/demand.h"
+
+#define BLOCK_BYTES 317
+#define DEEP_BYTES 331
+#define PAIRS 30000
+#define DEEP_PAIRS 1000
+#define DEPTH 40
+#define FRAME_BYTES 100
+
+#define ALLOW(name)                                            \
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_##name, 0, 1), \
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
+
+static struct sock_filter rules[] = {
+	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+	ALLOW(read),
+	ALLOW(write),
+	ALLOW(exit),
+	ALLOW(exit_group),
+	ALLOW(brk),
+	ALLOW(mmap),
+	ALLOW(munmap),
+	ALLOW(mprotect),
+	ALLOW(madvise),
+	BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+};
+
+LEDGER_SITE static void take_sandboxed(size_t pairs, size_t bytes)
+{
+	for (size_t i = 0; i < pairs; i++)
+		free(ledger_block(malloc(bytes)));
+}
+
+/* The thread's stack was never so deep before. */
+LEDGER_SITE static void go_deep(int depth)
+{
+	volatile char frame[FRAME_BYTES];
+
+	frame[0] = (char)depth;
+	if (depth)
+		go_deep(depth - 1);
+	else
+		take_sandboxed(DEEP_PAIRS, DEEP_BYTES);
+	frame[1] = frame[0];
+}
+
+static void filter(void)
+{
+	struct sock_fprog program = { sizeof(rules) / sizeof(rules[0]), rules };
+
+	demand(!prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
+	demand(!prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0));
+}
+
+static void *allocate_in_thread(void *arg)
+{
+	(void)arg;
+	filter();
+	take_sandboxed(PAIRS, BLOCK_BYTES);
+	go_deep(DEPTH);
+	syscall(SYS_exit_group, 0);
+	return NULL;
+}
+
+/* Nothing can be printed once nothing is allowed: what will be done is said before. */
+static void tell(const char *root, bool deep)
+{
+	ledger_took("take_sandboxed", root, BLOCK_BYTES, PAIRS);
+	ledger_gave(BLOCK_BYTES, PAIRS);
+	if (deep) {
+		ledger_took("take_sandboxed", root, DEEP_BYTES, DEEP_PAIRS);
+		ledger_gave(DEEP_BYTES, DEEP_PAIRS);
+	}
+	ledger_print();
+	fflush(stdout);
+}
+
+int main(int argc, char **argv)
+{
+	const char *how = argc > 1 ? argv[1] : "";
+	pthread_t thread;
+
+	/* malloc() asks for random numbers the first time. */
+	free(ledger_block(malloc(1)));
+	if (!strcmp(how, "thread")) {
+		tell("allocate_in_thread", true);
+		demand(!pthread_create(&thread, NULL, allocate_in_thread, NULL));
+		pthread_join(thread, NULL);
+		return 3;
+	}
+	tell("main", false);
+	if (!strcmp(how, "filter"))
+		filter();
+	else
+		demand(!prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT, 0, 0, 0));
+	take_sandboxed(PAIRS, BLOCK_BYTES);
+	syscall(SYS_exit, 0);
+	return 3;
+}
