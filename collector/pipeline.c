@@ -499,7 +499,7 @@ static int sweep(struct mt_pipeline *p, uint64_t now_ns)
 	if (now_ns < p->next_sweep_ns)
 		return 0;
 	if (!p->config.probes) {
-		r = mt_processes_sweep(p->processes, p->config.segments, now_ns);
+		r = mt_processes_sweep(p->processes, p->config.segments);
 		if (r == 0 && p->root)
 			r = mt_watch_scan(p->watch, p->root, now_ns, is_tracked, p->processes);
 	}
@@ -665,7 +665,7 @@ int mt_pipeline_finish(struct mt_pipeline *p)
 
 	mt_pressure_stop(p->pressure);
 	if (!p->config.probes)
-		r = mt_processes_sweep(p->processes, segments, mt_clock_ns());
+		r = mt_processes_sweep(p->processes, segments);
 	if (r == 0 && !p->config.probes)
 		r = mt_watch_finish(p->watch);
 	if (r < 0)

@@ -25,6 +25,7 @@
 
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "collector/clock.h"
 #include "collector/proc_state.h"
 
 #define NAME_BYTES 17
@@ -629,7 +630,7 @@ static bool alive(uint32_t tgid)
 	return state && state != 'Z' && state != 'X';
 }
 
-int mt_processes_sweep(struct mt_processes *p, const struct mt_segments *segments, uint64_t now_ns)
+int mt_processes_sweep(struct mt_processes *p, const struct mt_segments *segments)
 {
 	char name[NAME_BYTES];
 	int r = 0;
@@ -646,9 +647,10 @@ int mt_processes_sweep(struct mt_processes *p, const struct mt_segments *segment
 		read_name(name, sizeof(name), process->tgid, p->holders[slot].tid);
 		r = rename_holder(p, process, &p->holders[slot], name);
 	}
-	/* A thread that holds a slot is alive, whatever number its process has here. */
+	/* A thread that holds a slot is alive, whatever number its process has here.  The clock is
+	 * read when that is known: all that a process did is before its end. */
 	for (struct process *q = p->living; q; q = q->next)
 		if (q->tgid && q->sweep != p->sweeps && (q->foreign || !alive(q->tgid)))
-			end_at(q, now_ns, -1);
+			end_at(q, mt_clock_ns(), -1);
 	return r;
 }

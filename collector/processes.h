@@ -78,8 +78,7 @@ int mt_processes_advance(struct mt_processes *processes, uint64_t below_ns);
 
 /* Looks at what no kernel event tells of: names that changed, processes that are gone.
  * For runs without BPF; costs a few system calls for each live thread. */
-int mt_processes_sweep(struct mt_processes *processes, const struct mt_segments *segments,
-		       uint64_t now_ns);
+int mt_processes_sweep(struct mt_processes *processes, const struct mt_segments *segments);
 
 /* Whether a process that shook hands at since_ns or later, or its fork, has this tgid. */
 bool mt_processes_tracked(const struct mt_processes *processes, uint32_t tgid, uint64_t since_ns);

@@ -11,8 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "collector/clock.h"
 #include "tests/sample_artifact.h"
 
 /* Above the numbers that processes can have, so that /proc has nothing to say. */
@@ -356,6 +358,40 @@ START_TEST(exits_wait)
 }
 END_TEST
 
+/* Nothing tells when a process ended: it is found gone, and whatever it did was before that. */
+START_TEST(found_gone)
+{
+	const struct mt_segments_config config = {
+		.budget_bytes = 8192,
+		.ring_bytes = 4096,
+		.cookie = 42,
+		.control_fd = -1,
+		.bpf_references_fd = -1,
+	};
+	struct mt_segments *segments;
+	struct mt_welcome welcome;
+	uint64_t gone_ns;
+	pid_t child = fork();
+
+	ck_assert_int_ge(child, 0);
+	if (!child)
+		_exit(0);
+	ck_assert_int_eq(waitpid(child, NULL, 0), child);
+	ck_assert_int_eq(mt_segments_open(&config, &segments), 0);
+	ck_assert_int_eq(mt_segments_give_chunk(segments, false, 1, &welcome), 0);
+	begin(0, 1, 0, (uint32_t)child, mt_clock_ns());
+	gone_ns = mt_clock_ns();
+	ck_assert_int_eq(mt_processes_sweep(processes, segments), 0);
+	ck_assert_int_eq(mt_processes_advance(processes, gone_ns), 0);
+	ck_assert_uint_eq(mt_processes_tgid(processes, 0), (uint32_t)child);
+	ck_assert_int_eq(mt_processes_advance(processes, mt_clock_ns() + 1), 0);
+	ck_assert_uint_eq(mt_processes_tgid(processes, 0), 0);
+	mt_segments_close(segments);
+	read_all();
+	ck_assert_uint_ge(seen[1].end.end_ns, gone_ns);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("processes");
@@ -375,6 +411,7 @@ int main(void)
 	tcase_add_test(tcase, flood);
 	tcase_add_test(tcase, exits_wait);
 	tcase_add_test(tcase, modules_by_lists);
+	tcase_add_test(tcase, found_gone);
 	suite_add_tcase(suite, tcase);
 	srunner_run_all(runner, CK_ENV);
 	failed = srunner_ntests_failed(runner);
