@@ -217,7 +217,8 @@ static inline void push(struct mt_trail *trail, const struct step *step, uint64_
 }
 
 /* Has it read what does not lie from its frame to the end of the window?  sp: the outer frame's,
- * or where the next one would be. */
+ * or where the next one would be.  The outermost one's rbp_at may lie behind a window that is cut,
+ * where nobody has read it. */
 static inline bool reads_elsewhere(const struct mt_trail *trail, const struct step *step,
 				   uint64_t sp)
 {
@@ -225,7 +226,7 @@ static inline bool reads_elsewhere(const struct mt_trail *trail, const struct st
 
 	return sp < step->sp || (step->ret_at && step->ret_at - step->sp >= bytes) ||
 	       (step->cfa_at && step->cfa_at - step->sp >= bytes) ||
-	       (step->saves_rbp && step->rbp_at - step->sp >= bytes);
+	       (trail->n && step->saves_rbp && step->rbp_at - step->sp >= bytes);
 }
 
 /* Did both frames read rbp where it is saved, and not the same? */
