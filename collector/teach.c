@@ -21,6 +21,8 @@
 
 /* Chains that are taught before it is asked whether that pays. */
 #define TRIALS 256
+/* So many chains a slot has at most because one other thread had them. */
+#define TOLD_MAX (MT_LEARNED_CHAINS / 2)
 
 #define ENTRIES (MT_LEARNED_ROWS + MT_LEARNED_CHAINS)
 #define PAGE_ENTRIES (MT_PAGE_BYTES / sizeof(struct mt_learned_entry))
@@ -48,7 +50,8 @@ _Static_assert(MT_SLOTS <= 1 << 24, "a slot does not fit");
 struct lesson {
 	bool begun;
 	uint32_t epoch;
-	uint64_t taught; /* chains */
+	uint64_t taught; /* chains that its thread had */
+	uint64_t told;	 /* chains in all: those that others had, too */
 	uint64_t used;	 /* events that named one */
 	bool rows_lost;
 	uint32_t turn;	   /* whose place is taken next */
@@ -219,24 +222,31 @@ static void teach_slot(struct mt_teach *t, uint32_t slot, uint64_t digest, uint3
 		lesson->rows_lost |= put(lesson, entries, 0, MT_LEARNED_ROWS, t->way.pcs[i],
 					 row_of(t->way.rows[i]));
 	put(lesson, entries, MT_LEARNED_ROWS, MT_LEARNED_CHAINS, digest, node);
-	lesson->taught++;
+	lesson->told++;
 	__atomic_store_n(&learned->taught, 1, __ATOMIC_RELEASE);
 }
 
-/* A chain that two threads of a process had, its others will have: those in the same chunk. */
+/*
+ * A chain that two threads of a process had, its others will have: those in the same chunk.  What
+ * one had is told to the others as long as there is room for much more.
+ */
 static void teach(struct mt_teach *t, uint32_t slot, struct pupil *pupil, uint32_t node)
 {
 	uint32_t epoch = t->lessons[slot].epoch, first = slot - slot % MT_CHUNK_SLOTS;
-	bool shared = pupil->status == STATUS_TAUGHT && pupil->epoch == epoch &&
-		      pupil->slot != slot;
+	bool again = pupil->status == STATUS_TAUGHT && pupil->epoch == epoch && pupil->slot != slot;
 
 	pupil->digest = digest_of(t);
 	pupil->epoch = epoch;
 	pupil->slot = slot & 0xffffff;
 	pupil->status = STATUS_TAUGHT;
-	for (uint32_t i = first; i < first + MT_CHUNK_SLOTS; i++)
-		if (i == slot || (shared && t->lessons[i].begun && t->lessons[i].epoch == epoch))
+	t->lessons[slot].taught++;
+	for (uint32_t i = first; i < first + MT_CHUNK_SLOTS; i++) {
+		const struct lesson *lesson = &t->lessons[i];
+
+		if (i == slot ||
+		    (lesson->begun && lesson->epoch == epoch && (again || lesson->told < TOLD_MAX)))
 			teach_slot(t, i, pupil->digest, node);
+	}
 }
 
 int mt_teach_chain(struct mt_teach *t, uint32_t slot, uint32_t epoch, struct mt_unwinder *unwinder,

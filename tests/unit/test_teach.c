@@ -115,9 +115,26 @@ static uint32_t unwind(struct mt_space *space, unsigned int depth)
 	return node;
 }
 
+static void teach_slot(uint32_t slot, const struct mt_space *space, uint32_t epoch, uint32_t node)
+{
+	ck_assert_int_eq(mt_teach_chain(teach, slot, epoch, unwinder, space, &window, node), 0);
+}
+
 static void teach_node(const struct mt_space *space, uint32_t epoch, uint32_t node)
 {
-	ck_assert_int_eq(mt_teach_chain(teach, SLOT, epoch, unwinder, space, &window, node), 0);
+	teach_slot(SLOT, space, epoch, node);
+}
+
+/* Whether the slot's area has a chain of that name. */
+static bool has(uint32_t slot, uint32_t node)
+{
+	const struct mt_learned_entry *chains = mt_learned_chains(
+		mt_segments_learned(segments, slot));
+
+	for (uint32_t i = 0; i < MT_LEARNED_CHAINS; i++)
+		if (chains[i].key && chains[i].value == node)
+			return true;
+	return false;
 }
 
 /* The other process guesses right: the chain, by its modules, is the same. */
@@ -141,6 +158,26 @@ START_TEST(guesses_are_not_taught)
 	teach_node(&unknown, EPOCH, node);
 	ck_assert(!mt_teach_used(teach, SLOT, node));
 	ck_assert_uint_eq(mt_segments_learned(segments, SLOT)->taught, 0);
+}
+END_TEST
+
+/* The threads of one process have it of each other, as far as they are in one chunk; those of
+ * another do not. */
+START_TEST(told_to_others)
+{
+	uint32_t first = unwind(&known, 3), node;
+
+	teach_slot(SLOT, &known, EPOCH, first);
+	teach_slot(SLOT + 1, &known, EPOCH, first);
+	teach_slot(SLOT + 2, &known, EPOCH + 1, first);
+	teach_slot(SLOT + MT_CHUNK_SLOTS, &known, EPOCH, first);
+	node = unwind(&known, 4);
+	teach_node(&known, EPOCH, node);
+	ck_assert(has(SLOT, node));
+	ck_assert(has(SLOT + 1, node));
+	ck_assert(!has(SLOT + 2, node));
+	ck_assert(!has(SLOT + 4, node));
+	ck_assert(!has(SLOT + MT_CHUNK_SLOTS, node));
 }
 END_TEST
 
@@ -194,6 +231,7 @@ int main(void)
 	tcase_add_checked_fixture(tcase, setup, teardown);
 	tcase_add_test(tcase, also_had_by_a_guess);
 	tcase_add_test(tcase, guesses_are_not_taught);
+	tcase_add_test(tcase, told_to_others);
 	tcase_add_test(tcase, never_taught);
 	tcase_add_test(tcase, no_room);
 	suite_add_tcase(suite, tcase);
