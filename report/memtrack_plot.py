@@ -40,6 +40,7 @@ BINS_LEAST = 60
 BIN_NS = 5_000_000  # not finer than that, if that gives BINS_LEAST
 RINGS_APART = 4     # as many rings of events are drawn one by one
 LANES = 24          # as many pids are
+BYTES_LEAST = 0.01  # of a bin; what is less is a sum's rounding
 PASS_GAP_NS = 100_000  # rows that are closer are of one pass
 
 
@@ -168,13 +169,15 @@ def ring_series(bins, passes, ring):
     begin, end = bins.times(ring.rows[0]), bins.times(ring.rows[1])
     p0, p1, c0, c1, peak = (np.asarray(c, dtype=np.int64) for c in ring.rows[2:])
     since = passes.since(begin, end)
-    p_before = np.concatenate((p0[:1], p1[:-1]))
     before = np.concatenate(([0], (p1 - c1)[:-1]))
-    written = bins.sums(since, begin, (p0 - p_before).astype(float))
-    written += bins.sums(begin, end, (p1 - p0).astype(float))
+    # What is new came at any time since the row before, and was read in the pass.
+    new = (p1 - np.concatenate((p0[:1], p1[:-1]))).astype(float)
+    share = (begin - since) / np.maximum(end - since, 1)
+    found = np.minimum(before + new * share, np.maximum(peak, before))
     least, greatest, mean = bins.levels(
         np.stack((since, begin, end), 1).ravel(),
-        np.stack((before, p0 - c0, p1 - c1), 1).ravel().astype(float))
+        np.stack((before, found, p1 - c1), 1).ravel().astype(float))
+    written = bins.sums(since, end, new)
     return RingSeries(ring, written, bins.sums(begin, end, (c1 - c0).astype(float)), least,
                       greatest, mean, bins.most(since, end, peak.astype(float)))
 
@@ -313,7 +316,8 @@ def draw_rates(picture, panel, series, busy):
         picture.nothing(panel, "no rows of rings")
         return
     # Where there was nothing there is no point on a logarithmic axis.
-    written = sum(s.written for s in series) / picture.bins.lengths * 1e9
+    written = sum(s.written for s in series)
+    written = np.where(written > BYTES_LEAST, written, 0) / picture.bins.lengths * 1e9
     drained = sum(s.drained for s in series)
     drained = np.where(busy > 0, drained, 0) / np.maximum(busy, 1) * 1e9
     for values, key, label in ((written, "written", "written"),

@@ -57,6 +57,7 @@ class MadeRing:
         self.name, self.size = name, size
         self.watermark = size * 3 // 4
         self.producer = self.consumer = self.peak = 0.0
+        self.told = (0, 0)  # producer and consumer, in the last row
         self.opened = False
 
     def write(self, amount):
@@ -126,21 +127,23 @@ class Run:
         begin = self.now
         moved = [ring for ring in (self.stacks, self.life, *self.rings)
                  if ring.producer > ring.consumer]
-        before = [(ring.producer, ring.consumer) for ring in moved]
+        found = [ring.producer for ring in moved]
         amount = sum(ring.producer - ring.consumer for ring in moved)
         events = sum(ring.producer - ring.consumer for ring in self.rings) / CELL_BYTES
         took = int(20_000 + amount / self.shape.drain_bytes_per_ns)
         self._write(took / 8)
         self.now += took
-        for ring, (producer, consumer) in zip(moved, before):
+        for ring, producer in zip(moved, found):
             if not ring.opened:
                 self.row("ring_open", ring=ring.name, bytes=ring.size,
                          watermark_bytes=ring.watermark)
                 ring.opened = True
             ring.consumer = producer
-            self.row("ring", ring=ring.name, start_ns=int(begin), producer_before=int(producer),
-                     producer_after=int(ring.producer), consumer_before=int(consumer),
-                     consumer_after=int(ring.consumer), peak_bytes=int(ring.peak))
+            now = int(ring.producer), int(ring.consumer)
+            self.row("ring", ring=ring.name, start_ns=int(begin), producer_before=ring.told[0],
+                     producer_after=now[0], consumer_before=ring.told[1], consumer_after=now[1],
+                     peak_bytes=int(ring.peak))
+            ring.told = now
             ring.peak = ring.producer - ring.consumer
         if events:
             self.row("resolve", start_ns=int(begin + took // 5), events=int(events),

@@ -217,6 +217,28 @@ def bins():
             yield f"{ring.name} is drawn beyond its size"
 
 
+def between_passes():
+    """Writing takes all of the time between two passes, also where that is long."""
+    second, passes = 1_000_000_000, 10
+    rows = [RING_OPEN]
+    for i in range(passes):
+        rows.append({**RING, "start_ns": (i + 1) * second, "time_ns": (i + 1) * second + 1000,
+                     "producer_before": 3000 * i, "producer_after": 3000 * (i + 1),
+                     "consumer_before": 3000 * i, "consumer_after": 3000 * (i + 1),
+                     "peak_bytes": 3000})
+    statistics, _ = plot_statistics.read_statistics(write_rows("seldom.json", rows))
+    made = memtrack_plot.Bins(*plot_statistics.time_span(statistics))
+    rings = list(statistics.rings.values())
+    series = memtrack_plot.ring_series(made, memtrack_plot.Passes(made, rings), rings[0])
+    rates = series.written[:-1] * second / made.width
+    if rates.min() < 2900 or rates.max() > 3100:
+        yield f"between {rates.min()} and {rates.max()} bytes a second, not 3000"
+    # It was full right before each pass.
+    levels = series.greatest[made.of(made.times(rings[0].rows[0]))]
+    if levels.min() < 2900 or levels.max() > 3000:
+        yield f"the ring is filled to {levels}, not to 3000"
+
+
 def refused(status, words, *arguments, **options):
     done = plot(*arguments, **options)
     if done.returncode != status:
@@ -351,6 +373,7 @@ def main():
     results.attempt("rows and fields of unknown kinds", unknown)
     results.attempt("the same picture again", deterministic)
     results.attempt("bins", bins)
+    results.attempt("what is written between passes", between_passes)
     results.attempt("values that are no numbers", hostile)
     results.attempt("values that contradict each other", contradictions)
     results.attempt("values that are far apart", far_apart)
