@@ -47,9 +47,6 @@
 /* "pid:[4026531836]" */
 #define NAMESPACE_BYTES 32
 
-/* In fork_word while one thread of a fork's child, its only one as a rule, sees to it. */
-#define FORK_BUSY 1
-
 struct mt_session mt_session;
 
 /*
@@ -544,9 +541,9 @@ void mt_session_fork(void)
 	struct mt_session *s = &mt_session;
 	uint64_t wiped = 0;
 
-	if (!__atomic_compare_exchange_n(s->fork_word, &wiped, FORK_BUSY, false, __ATOMIC_ACQUIRE,
-					 __ATOMIC_RELAXED)) {
-		while (__atomic_load_n(s->fork_word, __ATOMIC_ACQUIRE) == FORK_BUSY)
+	if (!__atomic_compare_exchange_n(s->fork_word, &wiped, MT_FORK_BUSY, false,
+					 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+		while (__atomic_load_n(s->fork_word, __ATOMIC_ACQUIRE) == MT_FORK_BUSY)
 			mt_syscall3(SYS_sched_yield, 0, 0, 0);
 		return;
 	}
@@ -554,7 +551,7 @@ void mt_session_fork(void)
 	s->process = __atomic_fetch_add(&s->control->next_process, 1, __ATOMIC_RELAXED);
 	mt_session_move_epoch();
 	s->start = MT_PROCESS_FORK;
-	s->announced = 0;
+	s->announced = MT_ANNOUNCED_NOT;
 	s->chunk_lock = 0;
 	mt_modules_fork();
 	mt_probe_renew();

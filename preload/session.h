@@ -71,7 +71,7 @@ struct mt_session {
 	uint64_t process;
 	uint64_t parent;
 	uint32_t start;	   /* MT_PROCESS_* */
-	int announced;	   /* the PROCESS cell was appended */
+	int announced;	   /* enum mt_announced */
 	int modules_fixed; /* fork's child of a threaded process: the loader's lock may be held */
 	int probe_absent;  /* the probe was seen not to work */
 	uint32_t epoch; /* moves where known stacks may mean other code: mt_session_move_epoch() */
@@ -81,6 +81,9 @@ struct mt_session {
 	uint32_t n_chunks; /* published after the chunk */
 	struct mt_chunk chunks[MT_PROCESS_CHUNKS];
 };
+
+/* The PROCESS cell, which comes before all that other threads of the process append. */
+enum mt_announced { MT_ANNOUNCED_NOT, MT_ANNOUNCED_BUSY, MT_ANNOUNCED_DONE };
 
 extern struct mt_session mt_session;
 
@@ -95,6 +98,15 @@ void mt_session_move_epoch(void);
 static inline uint64_t mt_session_token(void)
 {
 	return 2 * mt_session.process + 2;
+}
+
+/* In fork_word while one thread of a fork's child, its only one as a rule, sees to it. */
+#define MT_FORK_BUSY 1
+
+/* Is this a fork's child that mt_session_fork() is not through with? */
+static inline bool mt_session_forked(void)
+{
+	return __atomic_load_n(mt_session.fork_word, __ATOMIC_ACQUIRE) <= MT_FORK_BUSY;
 }
 
 /* Gets on as far as can be; may the real functions be called? */

@@ -431,6 +431,19 @@ static void append_kept(struct mt_self *self)
 	mt_ring_append(&self->ring, &cell);
 }
 
+/* Is the process told of by this thread?  If not, it was, before now. */
+static bool is_first(void)
+{
+	int silent = MT_ANNOUNCED_NOT;
+
+	if (__atomic_compare_exchange_n(&mt_session.announced, &silent, MT_ANNOUNCED_BUSY, false,
+					__ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE))
+		return true;
+	while (__atomic_load_n(&mt_session.announced, __ATOMIC_ACQUIRE) != MT_ANNOUNCED_DONE)
+		mt_syscall3(SYS_sched_yield, 0, 0, 0);
+	return false;
+}
+
 /* The ring's first cells: whose it is now. */
 static void announce(struct mt_self *self)
 {
@@ -444,13 +457,13 @@ static void announce(struct mt_self *self)
 	uint64_t pid = told ? answer->owner_tgid : (uint64_t)mt_syscall3(SYS_getpid, 0, 0, 0);
 	struct mt_cell cell = {
 		.head = MT_CELL_HEAD(MT_CELL_THREAD, self->capture, generation, seq),
-		.w = { mt_now_ns(), mt_session.process, tid << 32 | pid },
+		.w = { 0, mt_session.process, tid << 32 | pid },
 	};
-	int silent = 0;
+	bool first = is_first();
 
+	cell.w[0] = mt_now_ns();
 	mt_ring_append(&self->ring, &cell);
-	if (!__atomic_compare_exchange_n(&mt_session.announced, &silent, 1, false, __ATOMIC_RELAXED,
-					 __ATOMIC_RELAXED))
+	if (!first)
 		return;
 	cell.head = MT_CELL_HEAD(MT_CELL_PROCESS, mt_session.start, 0, 0);
 	cell.w[0] = mt_now_ns();
@@ -459,13 +472,14 @@ static void announce(struct mt_self *self)
 	mt_ring_append(&self->ring, &cell);
 	if (mt_session.start == MT_PROCESS_START)
 		append_kept(self);
+	__atomic_store_n(&mt_session.announced, MT_ANNOUNCED_DONE, __ATOMIC_RELEASE);
 }
 
 static struct mt_self *claim(struct mt_self *self, const void *sp)
 {
 	if (!mt_session.on)
 		return NULL;
-	if (!*mt_session.fork_word) {
+	if (mt_session_forked()) {
 		mt_session_fork();
 		renew_robust_list();
 		self->unserved = 0;

@@ -53,6 +53,7 @@ hostile_c +=			\
 	%D%/early_neighbour_user		\
 	%D%/exchange		\
 	%D%/exit_handler_storm		\
+	%D%/first_together		\
 	%D%/ignored_children		\
 	%D%/images_by_turns		\
 	%D%/inner_pids		\
