@@ -261,7 +261,16 @@ static bool abandoned(const struct mt_self *self, uint64_t start)
  * the ring and its digest not in the dictionary yet.  So all begins anew, as with an owner. */
 static void make_void(struct mt_self *self)
 {
-	mt_claim_reference(self->reference, dictionary_of(self));
+	uint64_t number;
+
+	/* Once more, if a handler has done so in between, and captured: what is made here then is
+	 * its generation. */
+	do {
+		number = *(volatile uint64_t *)&self->capture_number;
+		__asm__ volatile("" ::: "memory");
+		mt_claim_reference(self->reference, dictionary_of(self));
+		__asm__ volatile("" ::: "memory");
+	} while (*(volatile uint64_t *)&self->capture_number != number);
 	self->capture_start = 0;
 }
 
