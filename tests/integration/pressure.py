@@ -3,7 +3,6 @@
 #
 # MEMTRACK_PRESSURE_ROUNDS: how often each disturbed run is made; four times where it is not set.
 
-import json
 import os
 import random
 import re
@@ -50,9 +49,7 @@ def whole(result, artifact):
 
 def pause_rows(path):
     """The processes of each pause, in turn."""
-    with open(path, encoding="ascii") as file:
-        rows = [json.loads(line) for line in file]
-    for row in rows:
+    for row in tracked.statistics(path):
         if row["type"] == "pressure":
             if row["latch_ns"] >= row["release_ns"]:
                 raise ValueError(f"latched after its release: {row}")

@@ -36,11 +36,6 @@ NUMBERS = {
 }
 
 
-def rows_of(path):
-    with open(path, encoding="ascii") as file:
-        return [json.loads(line) for line in file]
-
-
 def of_kind(rows, kind):
     return [row for row in rows if row["type"] == kind]
 
@@ -50,7 +45,7 @@ def run(capture, command, *options, name="stats"):
     result = tracked.track(command, capture, f"{name}.mtk", [f"--stats={name}.json", *options])
     if result.status or b"statistics" in result.err:
         raise RuntimeError(f"exit status {result.status}, says {result.err!r}")
-    return rows_of(f"{name}.json"), result
+    return tracked.statistics(f"{name}.json"), result
 
 
 def forms(rows):
@@ -233,7 +228,7 @@ def by_variable(capture):
     command = ["/bin/true"]
     env = {**os.environ, "MEMTRACK_STATS": "variable.json"}
     tracked.track(command, capture, "variable.mtk", env=env)
-    if not of_kind(rows_of("variable.json"), "backlog"):
+    if not of_kind(tracked.statistics("variable.json"), "backlog"):
         yield "no rows"
     os.unlink("variable.json")
     tracked.track(command, capture, "variable.mtk", ["--stats=option.json"], env=env)
@@ -254,7 +249,7 @@ def overwritten(capture):
     if os.path.exists("new.json"):
         yield "a run that could not begin leaves a file"
     tracked.track(["/bin/true"], capture, "old.mtk", ["--stats=old.json"])
-    rows_of("old.json")
+    tracked.statistics("old.json")
 
 
 def one_message(result, what):

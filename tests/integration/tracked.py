@@ -55,6 +55,12 @@ def run(command, stdin=b"", env=None, seconds=SECONDS, **options):
     return Result(shell_status(process.returncode), out, err)
 
 
+def statistics(path):
+    """The rows of a file that --stats named."""
+    with open(path, encoding="ascii") as file:
+        return [json.loads(line) for line in file]
+
+
 def track(command, capture, artifact, options=(), **others):
     return run([RUN, "-o", artifact, f"--capture={capture}", *options, "--", *command],
                **others)
