@@ -170,10 +170,10 @@ static uint64_t parked_in(const struct mt_pressure *p, uint32_t slot)
 }
 
 /* It has put something on its ring since the last release, or was let go by that. */
-static bool is_busy(const struct mt_pressure *p, uint32_t slot, uint64_t parked)
+static bool is_busy(const struct mt_pressure *p, uint32_t slot)
 {
 	return head_of(p, slot) != p->released[slot] ||
-	       (p->last_episode && parked == p->last_episode);
+	       (p->last_episode && parked_in(p, slot) == p->last_episode);
 }
 
 /*
@@ -186,13 +186,10 @@ static bool is_gathering(const struct mt_pressure *p)
 	if (p->config.segments->control->pause != MT_PAUSE_FUTEX || !p->config.gather_ns ||
 	    mt_clock_ns() - p->begin_ns >= p->config.gather_ns)
 		return false;
-	for (uint32_t slot = 0; slot < p->n_slots; slot++) {
-		uint64_t parked = is_given(p, slot) ? parked_in(p, slot) : p->episode;
-
-		if (parked != p->episode && is_busy(p, slot, parked) &&
+	for (uint32_t slot = 0; slot < p->n_slots; slot++)
+		if (is_given(p, slot) && parked_in(p, slot) != p->episode && is_busy(p, slot) &&
 		    mt_segments_slot_held(p->config.segments, slot))
 			return true;
-	}
 	return false;
 }
 

@@ -50,9 +50,8 @@ static void summarize(const struct mt_summary *s)
 			st->records ? st->window_bytes / st->records : 0);
 	mt_channel_tell(
 		s->channel, MT_MESSAGE_SUMMARY,
-		"allocations that needed no record and no trap: %.1f %%; with a learned chain: "
-		"%.1f "
-		"%%",
+		"allocations that needed no record and no trap: %.1f %%; with a learned "
+		"chain: %.1f %%",
 		percent(st->resolved > st->records ? st->resolved - st->records : 0, st->resolved),
 		percent(st->learned, st->resolved));
 	mt_channel_tell(s->channel, MT_MESSAGE_SUMMARY,

@@ -59,14 +59,19 @@ int mt_real_dlclose(void *handle);
 /* An object was unloaded: what was looked up for a caller is looked up anew. */
 void mt_real_forget(void);
 
-static inline uint64_t mt_now_ns(void)
+static inline uint64_t mt_read_clock_ns(clockid_t clock)
 {
 	struct timespec now;
 
+	mt_libc.clock_gettime(clock, &now);
+	return now.tv_sec * 1000000000ULL + now.tv_nsec;
+}
+
+static inline uint64_t mt_now_ns(void)
+{
 	if (__builtin_expect(mt_sandbox, 0))
 		return mt_sandbox_now_ns();
-	mt_libc.clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000000000ULL + now.tv_nsec;
+	return mt_read_clock_ns(CLOCK_MONOTONIC);
 }
 
 #pragma GCC visibility pop

@@ -14,7 +14,6 @@
 #include <stdarg.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <time.h>
 
 #include "preload/modules.h"
 #include "preload/real.h"
@@ -27,37 +26,29 @@ bool mt_sandbox;
 /* When the thread became strict; 0: it is not. */
 static __thread uint64_t strict_since_ns __attribute__((tls_model("initial-exec")));
 
-static uint64_t read_clock(clockid_t clock)
-{
-	struct timespec now;
-
-	mt_libc.clock_gettime(clock, &now);
-	return now.tv_sec * 1000000000ULL + now.tv_nsec;
-}
-
 uint64_t mt_sandbox_now_ns(void)
 {
 	uint64_t ns;
 
 	if (!strict_since_ns)
-		return read_clock(CLOCK_MONOTONIC);
-	ns = read_clock(CLOCK_MONOTONIC_COARSE);
+		return mt_read_clock_ns(CLOCK_MONOTONIC);
+	ns = mt_read_clock_ns(CLOCK_MONOTONIC_COARSE);
 	return ns > strict_since_ns ? ns : strict_since_ns;
 }
 
 /* A slot, its memory, and what is mapped: the thread has them before. */
 static void prepare(void)
 {
+	const void *sp = __builtin_frame_address(0);
 	struct mt_self *self;
 	uint64_t mask;
 
 	if (!mt_session_start() || !mt_session_decided() || !mt_session.on)
 		return;
 	mask = mt_signals_block();
-	self = mt_thread_self(__builtin_frame_address(0));
+	self = mt_thread_self(sp);
 	if (self) {
-		mt_thread_window(self, (uint64_t)__builtin_frame_address(0));
-		mt_thread_look_ahead(self);
+		mt_thread_look_ahead(self, (uint64_t)sp);
 		mt_modules_check(self);
 	}
 	mt_signals_restore(mask);
@@ -83,7 +74,7 @@ __attribute__((visibility("default"))) int prctl(int option, ...)
 		errno = err;
 	}
 	if (strict)
-		strict_since_ns = mt_libc.clock_gettime ? read_clock(CLOCK_MONOTONIC) : 1;
+		strict_since_ns = mt_libc.clock_gettime ? mt_read_clock_ns(CLOCK_MONOTONIC) : 1;
 	r = mt_syscall6(SYS_prctl, option, a[0], a[1], a[2], a[3], 0);
 	if (r >= 0)
 		return r;

@@ -39,6 +39,7 @@
 #define MAIN_STACK_BYTES (8 * 1024 * 1024)
 /* How far below the known part of a stack it is looked for. */
 #define STACK_GAP_BYTES (1024 * 1024)
+/* And how far below its frames where that can not be done later. */
 #define AHEAD_BYTES (256 * 1024)
 /* Where a thread's thread-local data may lie below its thread pointer. */
 #define TLS_MAX_BYTES (1024 * 1024)
@@ -135,13 +136,13 @@ static void lower_known(struct mt_self *self, uint64_t sp)
 	self->low_known = PAGE_OF(sp);
 }
 
-void mt_thread_look_ahead(struct mt_self *self)
+void mt_thread_look_ahead(struct mt_self *self, uint64_t sp)
 {
-	uint64_t page = PAGE_OF(self->low_known - 1), least = page - AHEAD_BYTES;
+	uint64_t least = PAGE_OF(sp) - AHEAD_BYTES, page = PAGE_OF(self->low_known - 1);
 
-	if (!self->bound || page < AHEAD_BYTES)
+	if (sp >= self->bound || (sp < page && page - sp > STACK_GAP_BYTES))
 		return;
-	for (; page > least && readable(page); page -= MT_PAGE_BYTES)
+	for (; page >= least && readable(page); page -= MT_PAGE_BYTES)
 		self->low_known = page;
 }
 

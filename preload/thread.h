@@ -90,8 +90,11 @@ struct mt_extent {
  */
 struct mt_extent mt_thread_window(struct mt_self *self, uint64_t start);
 
-/* Learns how far the thread's own stack can be read, as that can not be asked later. */
-void mt_thread_look_ahead(struct mt_self *self);
+/*
+ * Learns whether the thread's own stack can be read from some way below sp on, as that can not
+ * be asked later.  What is known already is not asked for: the main thread's stack does not grow.
+ */
+void mt_thread_look_ahead(struct mt_self *self, uint64_t sp);
 
 /* As mt_thread_window(), of no more than the start's page, which can not go. */
 struct mt_extent mt_thread_window_on_page(uint64_t start);

@@ -41,10 +41,7 @@ static bool orphaned;
 
 uint64_t mt_sandbox_now_ns(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000000000ULL + now.tv_nsec;
+	return mt_read_clock_ns(CLOCK_MONOTONIC);
 }
 
 void mt_session_end(void)
