@@ -154,9 +154,8 @@ static void list(const struct mt_guard *g, struct family *family)
 static bool send_to(const struct member *m, int first, int second)
 {
 	mt_cleanup(mt_closep) int pidfd = mt_pidfd_open(m->tgid);
-	char state = mt_proc_state(m->tgid);
 
-	if (pidfd < 0 || mt_proc_start(m->tgid) != m->start || state == 'Z' || !state)
+	if (pidfd < 0 || mt_proc_start(m->tgid) != m->start || !mt_proc_lives(m->tgid))
 		return false;
 	if (mt_pidfd_send(pidfd, first, 0) < 0)
 		return false;

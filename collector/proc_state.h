@@ -45,17 +45,32 @@ static inline uint32_t mt_proc_parent(uint32_t tgid)
 	return rest && rest[0] ? (uint32_t)strtoul(rest + 1, NULL, 10) : 0;
 }
 
-/* In clock ticks since the machine's start; 0: no such process. */
-static inline uint64_t mt_proc_start(uint32_t tgid)
+/* A number of what mt_proc_stat() returned, by proc(5)'s count, where the state is 3; 0: none. */
+static inline uint64_t mt_proc_number(const char *rest, int field)
 {
-	char stat[1024];
-	const char *rest = mt_proc_stat(tgid, stat, sizeof(stat));
-
-	for (int i = 3; i < 22 && rest; i++) {
+	for (int i = 3; i < field && rest; i++) {
 		rest = strchr(rest, ' ');
 		rest = rest ? rest + 1 : NULL;
 	}
 	return rest ? strtoull(rest, NULL, 10) : 0;
+}
+
+/* In clock ticks since the machine's start; 0: no such process. */
+static inline uint64_t mt_proc_start(uint32_t tgid)
+{
+	char stat[1024];
+
+	return mt_proc_number(mt_proc_stat(tgid, stat, sizeof(stat)), 22);
+}
+
+/* Whether the process is there and has not ended.  One whose main thread has ended before others
+ * looks like a zombie, but has more threads than that. */
+static inline bool mt_proc_lives(uint32_t tgid)
+{
+	char stat[1024];
+	const char *rest = mt_proc_stat(tgid, stat, sizeof(stat));
+
+	return rest && ((rest[0] != 'Z' && rest[0] != 'X') || mt_proc_number(rest, 20) > 1);
 }
 
 /* Whether it has a file mapped in whose path there is that text. */

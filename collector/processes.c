@@ -622,14 +622,6 @@ int mt_processes_advance(struct mt_processes *p, uint64_t below_ns)
 	return r;
 }
 
-/* Whether the process is there and not a zombie. */
-static bool alive(uint32_t tgid)
-{
-	char state = mt_proc_state(tgid);
-
-	return state && state != 'Z' && state != 'X';
-}
-
 int mt_processes_sweep(struct mt_processes *p, const struct mt_segments *segments)
 {
 	char name[NAME_BYTES];
@@ -650,7 +642,7 @@ int mt_processes_sweep(struct mt_processes *p, const struct mt_segments *segment
 	/* A thread that holds a slot is alive, whatever number its process has here.  The clock is
 	 * read when that is known: all that a process did is before its end. */
 	for (struct process *q = p->living; q; q = q->next)
-		if (q->tgid && q->sweep != p->sweeps && (q->foreign || !alive(q->tgid)))
+		if (q->tgid && q->sweep != p->sweeps && (q->foreign || !mt_proc_lives(q->tgid)))
 			end_at(q, mt_clock_ns(), -1);
 	return r;
 }

@@ -57,6 +57,7 @@ hostile_c +=			\
 	%D%/ignored_children		\
 	%D%/images_by_turns		\
 	%D%/inner_pids		\
+	%D%/late_last_thread		\
 	%D%/loader_held		\
 	%D%/long_command		\
 	%D%/memory_image		\
