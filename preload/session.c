@@ -347,6 +347,7 @@ static int shake_here(const struct question *question)
 	s->ring_bytes = welcome.ring_bytes;
 	s->flags = s->control->flags;
 	s->process = welcome.process_id;
+	s->told = s->process;
 	mt_session_move_epoch();
 	s->start = MT_PROCESS_START;
 	*s->fork_word = mt_session_token();
@@ -547,7 +548,6 @@ void mt_session_fork(void)
 			mt_syscall3(SYS_sched_yield, 0, 0, 0);
 		return;
 	}
-	s->parent = s->process;
 	s->process = __atomic_fetch_add(&s->control->next_process, 1, __ATOMIC_RELAXED);
 	mt_session_move_epoch();
 	s->start = MT_PROCESS_FORK;

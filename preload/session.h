@@ -69,7 +69,9 @@ struct mt_session {
 	/* mt_session_token(); becomes 0 in a fork's child, also in that of a raw clone(). */
 	uint64_t *fork_word;
 	uint64_t process;
-	uint64_t parent;
+	/* The last one, of this and those that it is a fork of, of which the collector was told:
+	 * another thread may fork at any moment, and that is what the child has for a parent. */
+	uint64_t told;
 	uint32_t start;	   /* MT_PROCESS_* */
 	int announced;	   /* enum mt_announced */
 	int modules_fixed; /* fork's child of a threaded process: the loader's lock may be held */

@@ -469,8 +469,9 @@ static void announce(struct mt_self *self)
 	cell.head = MT_CELL_HEAD(MT_CELL_PROCESS, mt_session.start, 0, 0);
 	cell.w[0] = mt_now_ns();
 	cell.w[1] = mt_session.process;
-	cell.w[2] = mt_session.parent;
+	cell.w[2] = mt_session.told;
 	mt_ring_append(&self->ring, &cell);
+	__atomic_store_n(&mt_session.told, mt_session.process, __ATOMIC_RELEASE);
 	if (mt_session.start == MT_PROCESS_START)
 		append_kept(self);
 	__atomic_store_n(&mt_session.announced, MT_ANNOUNCED_DONE, __ATOMIC_RELEASE);

@@ -114,7 +114,7 @@ static inline __u64 mt_chunk_offset(__u64 chunk, __u64 ring_bytes)
  *                  kind's top bit set: p is freed and this allocated nothing, as
  *                  realloc(p, 0), or where the new block has an ALLOC of its own.
  *   PROCESS        a process's first cell; kind: MT_PROCESS_*; w[1]: its number (see
- *                  mt_control.next_process); w[2]: its parent's number, or 0
+ *                  mt_control.next_process); w[2]: a fork's child: its parent's
  *   THREAD         a thread claimed this ring, all cells from here are its own;
  *                  kind: MT_CAPTURE_* of the slot; half: ring generation, counted by the
  *                  claims of the slot; word: seq at the claim;

@@ -54,6 +54,7 @@ hostile_c +=			\
 	%D%/exchange		\
 	%D%/exit_handler_storm		\
 	%D%/first_together		\
+	%D%/forks_together		\
 	%D%/ignored_children		\
 	%D%/images_by_turns		\
 	%D%/inner_pids		\
