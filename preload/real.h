@@ -69,7 +69,7 @@ static inline uint64_t mt_read_clock_ns(clockid_t clock)
 
 static inline uint64_t mt_now_ns(void)
 {
-	if (__builtin_expect(mt_sandbox, 0))
+	if (__builtin_expect(mt_sandbox_clock, 0))
 		return mt_sandbox_now_ns();
 	return mt_read_clock_ns(CLOCK_MONOTONIC);
 }

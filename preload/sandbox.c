@@ -6,6 +6,7 @@
  *   - What is promised to be given up is believed before the kernel is asked: a thread that
  *     waits with its eyes open without need loses nothing.
  *   - A thread that is strict stays so.
+ *   - Threads and fork's children inherit that the counter is taken away: nobody asks which.
  */
 #include "preload/sandbox.h"
 
@@ -22,18 +23,32 @@
 #include "preload/thread.h"
 
 bool mt_sandbox;
+bool mt_sandbox_clock;
 
 /* When the thread became strict; 0: it is not. */
 static __thread uint64_t strict_since_ns __attribute__((tls_model("initial-exec")));
+/* No coarse clock of threads that lost the counter alone is before this; 0: none did. */
+static uint64_t no_counter_since_ns;
 
 uint64_t mt_sandbox_now_ns(void)
 {
-	uint64_t ns;
+	uint64_t since_ns = strict_since_ns ? strict_since_ns : no_counter_since_ns, ns;
+	struct timespec now;
 
-	if (!strict_since_ns)
+	if (!since_ns)
 		return mt_read_clock_ns(CLOCK_MONOTONIC);
+	if (!strict_since_ns && !mt_sandbox &&
+	    !mt_syscall3(SYS_clock_gettime, CLOCK_MONOTONIC, (long)&now, 0))
+		return now.tv_sec * 1000000000ULL + now.tv_nsec;
 	ns = mt_read_clock_ns(CLOCK_MONOTONIC_COARSE);
-	return ns > strict_since_ns ? ns : strict_since_ns;
+	return ns > since_ns ? ns : since_ns;
+}
+
+/* The clock is another one from here on, and never before now. */
+static void leave_counter(uint64_t *since_ns)
+{
+	*since_ns = mt_libc.clock_gettime ? mt_sandbox_now_ns() : 1;
+	__atomic_store_n(&mt_sandbox_clock, true, __ATOMIC_RELEASE);
 }
 
 /* A slot, its memory, and what is mapped: the thread has them before. */
@@ -70,11 +85,15 @@ __attribute__((visibility("default"))) int prctl(int option, ...)
 		int err = errno;
 
 		prepare();
+		if (no_counter_since_ns)
+			leave_counter(&no_counter_since_ns);
 		mt_sandbox = true;
 		errno = err;
 	}
 	if (strict)
-		strict_since_ns = mt_libc.clock_gettime ? mt_read_clock_ns(CLOCK_MONOTONIC) : 1;
+		leave_counter(&strict_since_ns);
+	if (option == PR_SET_TSC && a[0] == PR_TSC_SIGSEGV && !no_counter_since_ns)
+		leave_counter(&no_counter_since_ns);
 	r = mt_syscall6(SYS_prctl, option, a[0], a[1], a[2], a[3], 0);
 	if (r >= 0)
 		return r;

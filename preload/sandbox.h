@@ -9,7 +9,8 @@
  * know before it reads no other page than the one that is in use.
  *
  * SECCOMP_MODE_STRICT takes away the time-stamp counter as well: such a thread's clock is
- * the coarse one, of some milliseconds, and never before the last fine one.
+ * the coarse one, of some milliseconds, and never before the last fine one.  PR_SET_TSC takes
+ * away nothing else, and the kernel is asked for the time.
  *
  * Contract
  *   Errors:    prctl() as the kernel has it.
@@ -25,6 +26,9 @@
 
 /* Never false again. */
 extern bool mt_sandbox;
+
+/* There are threads that may not read the time-stamp counter.  Never false again. */
+extern bool mt_sandbox_clock;
 
 /* Of the calling thread; in nanoseconds, CLOCK_MONOTONIC. */
 uint64_t mt_sandbox_now_ns(void);

@@ -130,6 +130,7 @@ hostile_c +=			\
 	%D%/heap_of_its_own		\
 	%D%/mappings			\
 	%D%/never_stopped		\
+	%D%/no_counter		\
 	%D%/odd_thread_stacks		\
 	%D%/packaged			\
 	%D%/passed_on_blocks		\

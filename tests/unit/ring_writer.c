@@ -13,7 +13,7 @@
 
 struct mt_session mt_session;
 struct mt_libc mt_libc;
-bool mt_sandbox;
+bool mt_sandbox, mt_sandbox_clock;
 
 static struct mt_ring ring;
 

@@ -35,7 +35,7 @@
 
 struct mt_session mt_session;
 struct mt_libc mt_libc;
-bool mt_sandbox;
+bool mt_sandbox, mt_sandbox_clock;
 
 static bool orphaned;
 
