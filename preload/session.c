@@ -361,8 +361,12 @@ static void shake_apart(void *arg)
 	struct question *question = arg;
 	int fd;
 
-	/* Where that is refused the limit stays, and may do. */
-	mt_syscall3(SYS_setrlimit, RLIMIT_NOFILE, (long)&limit, 0);
+	/* Who may not raise the hard limit can have as much as that. */
+	if (mt_syscall3(SYS_setrlimit, RLIMIT_NOFILE, (long)&limit, 0) &&
+	    !mt_syscall3(SYS_getrlimit, RLIMIT_NOFILE, (long)&limit, 0)) {
+		limit.rlim_cur = limit.rlim_max;
+		mt_syscall3(SYS_setrlimit, RLIMIT_NOFILE, (long)&limit, 0);
+	}
 	for (fd = 0; fd < APART_FDS; fd++)
 		mt_syscall3(SYS_close, fd, 0, 0);
 	question->err = shake_here(question);

@@ -4,6 +4,7 @@
  * what it could do without a profiler (small_limits RESOURCE)
  */
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,8 +15,11 @@
 #include "fixtures/ledger.h"
 
 #define BLOCK_BYTES 30641
+#define THREAD_BYTES 30643
 #define BIG_BYTES (16 << 20)
 #define RESIDENT_KIB (200 << 10)
+/* More than a process has slots for from its start. */
+#define THREADS 20
 
 LEDGER_SITE static void take_limited(void)
 {
@@ -85,6 +89,36 @@ static int have_child(void)
 	return waitpid(child, &status, 0) == child && !status ? 0 : 7;
 }
 
+static pthread_barrier_t alive;
+
+LEDGER_SITE static void *take_in_thread(void *unused)
+{
+	free(ledger_block(malloc(THREAD_BYTES)));
+	ledger_took(__func__, LEDGER_END, THREAD_BYTES, 1);
+	ledger_gave(THREAD_BYTES, 1);
+	pthread_barrier_wait(&alive);
+	return unused;
+}
+
+/* Without descriptors but for those that are open, though more would be allowed. */
+static int have_threads(void)
+{
+	struct rlimit limit;
+	pthread_t threads[THREADS];
+
+	if (getrlimit(RLIMIT_NOFILE, &limit))
+		return 8;
+	limit.rlim_cur = STDERR_FILENO + 1;
+	if (setrlimit(RLIMIT_NOFILE, &limit) || pthread_barrier_init(&alive, NULL, THREADS))
+		return 8;
+	for (int i = 0; i < THREADS; i++)
+		if (pthread_create(&threads[i], NULL, take_in_thread, NULL))
+			return 8;
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	return 0;
+}
+
 static int nothing_more(void)
 {
 	return 0;
@@ -97,6 +131,7 @@ static const struct {
 	int (*then)(void);
 } limits[] = {
 	{ "descriptors", RLIMIT_NOFILE, 16, use_descriptors },
+	{ "hidden", RLIMIT_NOFILE, 12, have_threads },
 	{ "space", RLIMIT_AS, 40 << 20, take_big },
 	{ "data", RLIMIT_DATA, 24 << 20, take_big },
 	{ "file", RLIMIT_FSIZE, 0, nothing_more },
