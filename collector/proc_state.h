@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 /*
- * proc_state.h - what proc(5) says of a process: its state's letter, its parent, its files
+ * proc_state.h - what proc(5) says of a process: its state, its parent, its namespace, its files
  */
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/cleanup.h"
 
@@ -71,6 +73,33 @@ static inline bool mt_proc_lives(uint32_t tgid)
 	const char *rest = mt_proc_stat(tgid, stat, sizeof(stat));
 
 	return rest && ((rest[0] != 'Z' && rest[0] != 'X') || mt_proc_number(rest, 20) > 1);
+}
+
+/* What names the process's PID namespace; 0: that can not be told. */
+static inline uint64_t mt_proc_namespace(uint32_t tgid)
+{
+	char path[32];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "/proc/%u/ns/pid", tgid);
+	return stat(path, &st) == 0 ? st.st_ino : 0;
+}
+
+/* What the process is called in its own PID namespace; 0: no such process. */
+static inline uint32_t mt_proc_inner_tgid(uint32_t tgid)
+{
+	mt_cleanup(mt_fclosep) FILE *file = NULL;
+	char path[32], line[256];
+	const char *last;
+
+	snprintf(path, sizeof(path), "/proc/%u/status", tgid);
+	file = fopen(path, "re");
+	while (file && fgets(line, sizeof(line), file)) {
+		last = strncmp(line, "NSpid:", 6) == 0 ? strrchr(line, '\t') : NULL;
+		if (last)
+			return (uint32_t)strtoul(last, NULL, 10);
+	}
+	return 0;
 }
 
 /* Whether it has a file mapped in whose path there is that text. */

@@ -12,11 +12,14 @@
  *     cells tell, a fork's child, is known when they are merged.
  *   - The clock of another time namespace is known as well as its hand-shake was quick: its
  *     events seem to be later than they were, by less than CLOCK_SLACK_NS.
+ *   - A process that is foreign ends when no thread of it has a slot, and none of that number
+ *     is in its PID namespace: a thread that has not allocated yet has no slot.
  *   - A fork's child that speaks when its parent has ended has the parent's modules: those
  *     that ended last are kept.
  */
 #include "collector/processes.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -49,9 +52,11 @@ struct process {
 	uint64_t end_ns;
 	uint64_t sweep; /* the last one that found a thread of it */
 	bool put, ending, ended;
-	bool inside;	  /* in a PID namespace below ours */
-	bool kernel_tgid; /* tgid is ours, wherever the process is */
-	bool foreign;	  /* tgid is one of there: means nothing here */
+	bool inside;		/* in a PID namespace below ours */
+	bool kernel_tgid;	/* tgid is ours, wherever the process is */
+	bool foreign;		/* tgid is one of there: means nothing here */
+	uint64_t pid_namespace; /* inside: whose tgid it is; 0: not known */
+	uint32_t outer_tgid;	/* of a foreign one without slots: what it is here; 0: not known */
 	struct mt_space space;
 	struct mt_space listing; /* of its modules, until it is complete */
 	char *exe;
@@ -284,6 +289,8 @@ int mt_processes_arrive(struct mt_processes *p, const struct mt_arrival *arrival
 	process->tgid = arrival->tgid;
 	process->kernel_tgid = true;
 	process->inside = arrival->tgid != arrival->inner_tgid;
+	if (process->inside)
+		process->pid_namespace = mt_proc_namespace(process->tgid);
 	process->clock_offset_ns = arrival->clock_offset_ns;
 	process->start_ns = arrival->time_ns;
 	process->exe = strdup(arrival->exe);
@@ -409,6 +416,7 @@ static int inherit(struct mt_processes *p, struct process *child, uint64_t paren
 		child->start_ns += (uint64_t)parent->clock_offset_ns;
 	}
 	child->inside = parent->inside;
+	child->pid_namespace = parent->pid_namespace;
 	child->foreign = parent->inside && !child->kernel_tgid;
 	if (parent->exe && !child->exe) {
 		child->exe = strdup(parent->exe);
@@ -622,8 +630,46 @@ int mt_processes_advance(struct mt_processes *p, uint64_t below_ns)
 	return r;
 }
 
+/* Foreign, and without a thread that has a slot: does it live? */
+static bool in_doubt(const struct mt_processes *p, const struct process *process)
+{
+	return process->foreign && process->sweep != p->sweeps && !process->ending &&
+	       process->pid_namespace && !process->outer_tgid;
+}
+
+/* What those that are in doubt are called here. */
+static void find_foreign(struct mt_processes *p)
+{
+	const struct dirent *entry;
+	DIR *proc = opendir("/proc");
+
+	while (proc && (entry = readdir(proc))) {
+		uint32_t tgid = (uint32_t)strtoul(entry->d_name, NULL, 10), inner_tgid = 0;
+		uint64_t pid_namespace = tgid ? mt_proc_namespace(tgid) : 0;
+
+		for (struct process *q = p->living; q && pid_namespace; q = q->next) {
+			if (!in_doubt(p, q) || q->pid_namespace != pid_namespace)
+				continue;
+			if (!inner_tgid)
+				inner_tgid = mt_proc_inner_tgid(tgid);
+			if (q->tgid == inner_tgid)
+				q->outer_tgid = tgid;
+		}
+	}
+	if (proc)
+		closedir(proc);
+}
+
+static bool lives(const struct process *process)
+{
+	uint32_t tgid = process->foreign ? process->outer_tgid : process->tgid;
+
+	return tgid && mt_proc_lives(tgid);
+}
+
 int mt_processes_sweep(struct mt_processes *p, const struct mt_segments *segments)
 {
+	uint32_t n_in_doubt = 0;
 	char name[NAME_BYTES];
 	int r = 0;
 
@@ -639,10 +685,14 @@ int mt_processes_sweep(struct mt_processes *p, const struct mt_segments *segment
 		read_name(name, sizeof(name), process->tgid, p->holders[slot].tid);
 		r = rename_holder(p, process, &p->holders[slot], name);
 	}
+	for (const struct process *q = p->living; q; q = q->next)
+		n_in_doubt += in_doubt(p, q);
+	if (n_in_doubt)
+		find_foreign(p);
 	/* A thread that holds a slot is alive, whatever number its process has here.  The clock is
 	 * read when that is known: all that a process did is before its end. */
 	for (struct process *q = p->living; q; q = q->next)
-		if (q->tgid && q->sweep != p->sweeps && (q->foreign || !mt_proc_lives(q->tgid)))
+		if (q->tgid && q->sweep != p->sweeps && !lives(q))
 			end_at(q, mt_clock_ns(), -1);
 	return r;
 }
