@@ -555,6 +555,7 @@ void mt_session_fork(void)
 	s->process = __atomic_fetch_add(&s->control->next_process, 1, __ATOMIC_RELAXED);
 	mt_session_move_epoch();
 	s->start = MT_PROCESS_FORK;
+	s->pid = mt_syscall3(SYS_getpid, 0, 0, 0);
 	s->announced = MT_ANNOUNCED_NOT;
 	s->chunk_lock = 0;
 	mt_modules_fork();

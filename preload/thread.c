@@ -266,14 +266,18 @@ static void learn_robust_list(void)
 		robust_list_at = (char *)list - (char *)__builtin_thread_pointer();
 }
 
-/* In a fork's child: where the kernel has no robust list, gives it an empty one. */
+/*
+ * In a fork's child: where the kernel has no robust list, gives it an empty one.  That is for the
+ * thread that was cloned, which need not be the first to come here, and not for a vfork's child:
+ * the list is its parent's.
+ */
 static void renew_robust_list(void)
 {
 	struct robust_list_head *list = NULL;
 	size_t bytes = 0;
 
 	if (!robust_list_at || mt_syscall3(SYS_get_robust_list, 0, (long)&list, (long)&bytes) ||
-	    list)
+	    list || mt_syscall3(SYS_getpid, 0, 0, 0) != mt_session.pid)
 		return;
 	raw_clone = true;
 	list = (void *)((char *)__builtin_thread_pointer() + robust_list_at);
@@ -483,7 +487,6 @@ static struct mt_self *claim(struct mt_self *self, const void *sp)
 		return NULL;
 	if (mt_session_forked()) {
 		mt_session_fork();
-		renew_robust_list();
 		self->unserved = 0;
 	}
 	self->token = 0;
@@ -492,6 +495,8 @@ static struct mt_self *claim(struct mt_self *self, const void *sp)
 		return NULL;
 	}
 	learn_robust_list();
+	if (mt_session.pid)
+		renew_robust_list();
 	if (!find_slot(self)) {
 		if (!self->unserved++)
 			__atomic_fetch_add(&mt_session.control->unserved_threads, 1,
