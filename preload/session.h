@@ -73,7 +73,7 @@ struct mt_session {
 	 * another thread may fork at any moment, and that is what the child has for a parent. */
 	uint64_t told;
 	uint32_t start;	   /* MT_PROCESS_* */
-	long pid;	   /* of a fork's child, as its namespace has it */
+	long pid;	   /* of a fork's child, as its namespace has it; else 0 */
 	int announced;	   /* enum mt_announced */
 	int modules_fixed; /* fork's child of a threaded process: the loader's lock may be held */
 	int probe_absent;  /* the probe was seen not to work */

@@ -19,6 +19,7 @@
 
 #include <errno.h>
 #include <linux/futex.h>
+#include <linux/kcmp.h>
 #include <linux/rseq.h>
 #include <stddef.h>
 #include <sys/mman.h>
@@ -285,6 +286,21 @@ static void renew_robust_list(void)
 	mt_syscall3(SYS_set_robust_list, (long)list, sizeof(*list), 0);
 }
 
+/*
+ * Is this a child in its parent's memory, as vfork's is?  It has no robust list, like the thread
+ * of a raw clone().  Where nothing may be asked, or the kernel does not say, it is taken for that.
+ */
+static bool is_guest(void)
+{
+	struct robust_list_head *list = NULL;
+	size_t bytes = 0;
+
+	if (mt_sandbox || mt_syscall3(SYS_get_robust_list, 0, (long)&list, (long)&bytes) || list)
+		return false;
+	return mt_syscall6(SYS_kcmp, mt_syscall3(SYS_getpid, 0, 0, 0),
+			   mt_syscall3(SYS_getppid, 0, 0, 0), KCMP_VM, 0, 0, 0) == 0;
+}
+
 /* Locks the slot's mutex, if nobody holds it. */
 static bool lock_slot(struct mt_thread *head)
 {
@@ -486,6 +502,9 @@ static struct mt_self *claim(struct mt_self *self, const void *sp)
 	if (!mt_session.on)
 		return NULL;
 	if (mt_session_forked()) {
+		/* The process would have its number, and end with it. */
+		if (is_guest())
+			return NULL;
 		mt_session_fork();
 		self->unserved = 0;
 	}

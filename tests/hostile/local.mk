@@ -50,6 +50,7 @@ hostile_c +=			\
 	%D%/daemonized		\
 	%D%/descriptor_table		\
 	%D%/drop_root		\
+	%D%/early_guests		\
 	%D%/early_neighbour_user		\
 	%D%/exchange		\
 	%D%/exit_handler_storm		\
