@@ -75,13 +75,13 @@ static inline bool mt_proc_lives(uint32_t tgid)
 	return rest && ((rest[0] != 'Z' && rest[0] != 'X') || mt_proc_number(rest, 20) > 1);
 }
 
-/* What names the process's PID namespace; 0: that can not be told. */
-static inline uint64_t mt_proc_namespace(uint32_t tgid)
+/* What names a namespace of the process ("pid", "pid_for_children"); 0: that can not be told. */
+static inline uint64_t mt_proc_namespace(uint32_t tgid, const char *which)
 {
-	char path[32];
+	char path[64];
 	struct stat st;
 
-	snprintf(path, sizeof(path), "/proc/%u/ns/pid", tgid);
+	snprintf(path, sizeof(path), "/proc/%u/ns/%s", tgid, which);
 	return stat(path, &st) == 0 ? st.st_ino : 0;
 }
 

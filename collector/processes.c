@@ -290,7 +290,7 @@ int mt_processes_arrive(struct mt_processes *p, const struct mt_arrival *arrival
 	process->kernel_tgid = true;
 	process->inside = arrival->tgid != arrival->inner_tgid;
 	if (process->inside)
-		process->pid_namespace = mt_proc_namespace(process->tgid);
+		process->pid_namespace = mt_proc_namespace(process->tgid, "pid");
 	process->clock_offset_ns = arrival->clock_offset_ns;
 	process->start_ns = arrival->time_ns;
 	process->exe = strdup(arrival->exe);
@@ -397,6 +397,24 @@ int mt_processes_thread(struct mt_processes *p, uint32_t slot, const struct mt_c
 	return process->put ? put_holder(p, process, holder) : 0;
 }
 
+/* What the process is called here; 0: not known. */
+static uint32_t tgid_here(const struct process *process)
+{
+	return process->foreign ? process->outer_tgid : process->tgid;
+}
+
+/* A fork's child is in the PID namespace that its parent was in, or is the first of another. */
+static void set_namespace(struct process *child, const struct process *parent)
+{
+	bool first = child->tgid == 1 && !child->kernel_tgid;
+
+	child->inside = parent->inside || first;
+	child->foreign = child->inside && !child->kernel_tgid;
+	child->pid_namespace = parent->pid_namespace;
+	if (first)
+		child->pid_namespace = mt_proc_namespace(tgid_here(parent), "pid_for_children");
+}
+
 /* A fork's child has what its parent had. */
 static int inherit(struct mt_processes *p, struct process *child, uint64_t parent_number)
 {
@@ -415,9 +433,7 @@ static int inherit(struct mt_processes *p, struct process *child, uint64_t paren
 		child->clock_offset_ns = parent->clock_offset_ns;
 		child->start_ns += (uint64_t)parent->clock_offset_ns;
 	}
-	child->inside = parent->inside;
-	child->pid_namespace = parent->pid_namespace;
-	child->foreign = parent->inside && !child->kernel_tgid;
+	set_namespace(child, parent);
 	if (parent->exe && !child->exe) {
 		child->exe = strdup(parent->exe);
 		if (!child->exe)
@@ -442,6 +458,9 @@ int mt_processes_process(struct mt_processes *p, uint32_t slot, const struct mt_
 		r = inherit(p, process, cell->w[2]);
 		if (r < 0)
 			return r;
+		/* It was that of whoever has the number here. */
+		if (process->foreign && holder->number == process->number)
+			holder->name[0] = '\0';
 	}
 	r = put_process(p, process);
 	if (r < 0 || holder->number != process->number)
@@ -645,7 +664,7 @@ static void find_foreign(struct mt_processes *p)
 
 	while (proc && (entry = readdir(proc))) {
 		uint32_t tgid = (uint32_t)strtoul(entry->d_name, NULL, 10), inner_tgid = 0;
-		uint64_t pid_namespace = tgid ? mt_proc_namespace(tgid) : 0;
+		uint64_t pid_namespace = tgid ? mt_proc_namespace(tgid, "pid") : 0;
 
 		for (struct process *q = p->living; q && pid_namespace; q = q->next) {
 			if (!in_doubt(p, q) || q->pid_namespace != pid_namespace)
@@ -658,13 +677,6 @@ static void find_foreign(struct mt_processes *p)
 	}
 	if (proc)
 		closedir(proc);
-}
-
-static bool lives(const struct process *process)
-{
-	uint32_t tgid = process->foreign ? process->outer_tgid : process->tgid;
-
-	return tgid && mt_proc_lives(tgid);
 }
 
 int mt_processes_sweep(struct mt_processes *p, const struct mt_segments *segments)
@@ -692,7 +704,7 @@ int mt_processes_sweep(struct mt_processes *p, const struct mt_segments *segment
 	/* A thread that holds a slot is alive, whatever number its process has here.  The clock is
 	 * read when that is known: all that a process did is before its end. */
 	for (struct process *q = p->living; q; q = q->next)
-		if (q->tgid && q->sweep != p->sweeps && !lives(q))
+		if (q->tgid && q->sweep != p->sweeps && !mt_proc_lives(tgid_here(q)))
 			end_at(q, mt_clock_ns(), -1);
 	return r;
 }
