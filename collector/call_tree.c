@@ -6,7 +6,10 @@
  *   - The table is at most half full, so that a search ends, and soon.
  *   - Nodes are never moved within the array or removed: an id is its place.
  *   - A chain's frames are asked for one after the other, and most chains are like the one
- *     before: a node's last child is looked at before the table.  Who has no last child has none.
+ *     before: a node's last child is looked at before all others.
+ *   - Nearly all nodes have few children.  Those are a list, the one asked for last first: no
+ *     memory but their own is touched to find one, or to add it.  The children of a family of
+ *     more than FAMILY_FEW, and no others, are in the table.
  */
 #include "collector/call_tree.h"
 
@@ -15,6 +18,7 @@
 #include <stdlib.h>
 
 #define FIRST_TABLE_LEN 4096
+#define FAMILY_FEW 8
 
 int mt_call_tree_init(struct mt_call_tree *tree, uint32_t end_id)
 {
@@ -58,10 +62,14 @@ static inline bool is_same(const struct mt_call_node *node, uint32_t parent,
 	       rest_of(&node->frame) == rest_of(frame);
 }
 
-static inline uint32_t *last_child(struct mt_call_tree *tree, uint32_t parent)
+static inline struct mt_call_node *node_of(const struct mt_call_tree *tree, uint32_t id)
 {
-	return parent < MT_NODE_FIRST ? &tree->root_child[parent]
-				      : &tree->nodes[parent - MT_NODE_FIRST].child;
+	return &tree->nodes[id - MT_NODE_FIRST];
+}
+
+static inline struct mt_call_family *family_of(struct mt_call_tree *tree, uint32_t parent)
+{
+	return parent < MT_NODE_FIRST ? &tree->roots[parent] : &node_of(tree, parent)->children;
 }
 
 static int grow_nodes(struct mt_call_tree *tree)
@@ -76,6 +84,16 @@ static int grow_nodes(struct mt_call_tree *tree)
 	return 0;
 }
 
+static void put(const struct mt_call_tree *tree, uint32_t *table, size_t table_len, uint32_t entry)
+{
+	const struct mt_call_node *node = &tree->nodes[entry - 1];
+	size_t at = hash_of(node->parent, &node->frame) & (table_len - 1);
+
+	while (table[at])
+		at = (at + 1) & (table_len - 1);
+	table[at] = entry;
+}
+
 static int grow_table(struct mt_call_tree *tree)
 {
 	size_t len = 2 * tree->table_len;
@@ -83,54 +101,66 @@ static int grow_table(struct mt_call_tree *tree)
 
 	if (!table)
 		return -ENOMEM;
-	for (size_t i = 0; i < tree->len; i++) {
-		const struct mt_call_node *node = &tree->nodes[i];
-		size_t at = hash_of(node->parent, &node->frame) & (len - 1);
-
-		while (table[at])
-			at = (at + 1) & (len - 1);
-		table[at] = (uint32_t)i + 1;
-	}
+	for (size_t i = 0; i < tree->table_len; i++)
+		if (tree->table[i])
+			put(tree, table, len, tree->table[i]);
 	free(tree->table);
 	tree->table = table;
 	tree->table_len = len;
 	return 0;
 }
 
-static int add(struct mt_call_tree *tree, uint32_t parent, const struct mt_frame *frame,
-	       uint32_t hash, uint32_t *ret)
+static void put_in_table(struct mt_call_tree *tree, uint32_t id)
 {
-	size_t at;
-	int r;
+	put(tree, tree->table, tree->table_len, id - MT_NODE_FIRST + 1);
+	tree->n_tabled++;
+}
 
+/* Room for a node, and for what comes into the table with it. */
+static int reserve(struct mt_call_tree *tree)
+{
 	if (tree->len >= tree->most)
 		return -EOVERFLOW;
-	if (tree->len == tree->capacity) {
-		r = grow_nodes(tree);
+	if (2 * (tree->n_tabled + FAMILY_FEW + 1) > tree->table_len) {
+		int r = grow_table(tree);
+
 		if (r < 0)
 			return r;
 	}
-	if (2 * (tree->len + 1) > tree->table_len) {
-		r = grow_table(tree);
-		if (r < 0)
-			return r;
-	}
-	for (at = hash & (tree->table_len - 1); tree->table[at];)
-		at = (at + 1) & (tree->table_len - 1);
-	tree->nodes[tree->len] = (struct mt_call_node){
+	return tree->len == tree->capacity ? grow_nodes(tree) : 0;
+}
+
+static int add(struct mt_call_tree *tree, uint32_t parent, const struct mt_frame *frame,
+	       uint32_t *ret)
+{
+	struct mt_call_family *family;
+	uint32_t id = mt_call_tree_end(tree);
+	int r = reserve(tree);
+
+	if (r < 0)
+		return r;
+	family = family_of(tree, parent);
+	tree->nodes[tree->len++] = (struct mt_call_node){
 		.frame = *frame,
 		.parent = parent,
+		.sibling = family->len < FAMILY_FEW ? family->last : 0,
 	};
-	*ret = mt_call_tree_end(tree);
-	tree->table[at] = (uint32_t)++tree->len;
+	if (family->len == FAMILY_FEW)
+		for (uint32_t i = family->last; i; i = node_of(tree, i)->sibling)
+			put_in_table(tree, i);
+	if (family->len >= FAMILY_FEW)
+		put_in_table(tree, id);
+	family->last = id;
+	family->len++;
+	*ret = id;
 	return 0;
 }
 
-/* Among all children; 0: there is none. */
-static uint32_t find(const struct mt_call_tree *tree, uint32_t parent, const struct mt_frame *frame,
-		     uint32_t hash)
+/* Among the children of a large family; 0: there is none. */
+static uint32_t find_in_table(const struct mt_call_tree *tree, uint32_t parent,
+			      const struct mt_frame *frame)
 {
-	size_t at = hash & (tree->table_len - 1);
+	size_t at = hash_of(parent, frame) & (tree->table_len - 1);
 	uint32_t i;
 
 	while ((i = tree->table[at])) {
@@ -141,26 +171,43 @@ static uint32_t find(const struct mt_call_tree *tree, uint32_t parent, const str
 	return 0;
 }
 
+/* Among those behind the first of a list, where it becomes the first; 0: there is none. */
+static uint32_t find_in_list(const struct mt_call_tree *tree, uint32_t first,
+			     const struct mt_frame *frame)
+{
+	struct mt_call_node *before = node_of(tree, first), *node;
+	uint32_t id;
+
+	for (; (id = before->sibling); before = node) {
+		node = node_of(tree, id);
+		if (is_same(node, before->parent, frame)) {
+			before->sibling = node->sibling;
+			node->sibling = first;
+			return id;
+		}
+	}
+	return 0;
+}
+
 int mt_call_tree_child(struct mt_call_tree *tree, uint32_t parent, const struct mt_frame *frame,
 		       uint32_t *ret)
 {
-	uint32_t child, hash, id;
-	int r;
+	struct mt_call_family *family;
+	uint32_t id = 0;
 
 	assert(parent < mt_call_tree_end(tree));
-	child = *last_child(tree, parent);
-	if (child && is_same(&tree->nodes[child - MT_NODE_FIRST], parent, frame)) {
-		*ret = child;
-		return 0;
+	family = family_of(tree, parent);
+	if (family->last) {
+		if (is_same(node_of(tree, family->last), parent, frame)) {
+			*ret = family->last;
+			return 0;
+		}
+		id = family->len > FAMILY_FEW ? find_in_table(tree, parent, frame)
+					      : find_in_list(tree, family->last, frame);
 	}
-	hash = hash_of(parent, frame);
-	id = child ? find(tree, parent, frame, hash) : 0;
-	if (!id) {
-		r = add(tree, parent, frame, hash, &id);
-		if (r < 0)
-			return r;
-	}
-	*last_child(tree, parent) = id;
+	if (!id)
+		return add(tree, parent, frame, ret);
+	family->last = id;
 	*ret = id;
 	return 0;
 }

@@ -32,19 +32,28 @@ struct mt_frame {
 	uint32_t exact;	 /* 1: offset is of the instruction itself, not of a return address */
 };
 
+/* The children of a node. */
+struct mt_call_family {
+	uint32_t last; /* the one that was asked for last; 0: there is none */
+	uint32_t len;
+};
+
 struct mt_call_node {
 	struct mt_frame frame;
 	uint32_t parent;
-	uint32_t child; /* the one that was asked for last; 0: none was */
+	uint32_t sibling; /* that was asked for before it; 0: none was, or the family is large */
+	struct mt_call_family children;
 };
 
 struct mt_call_tree {
-	struct mt_call_node *nodes;	    /* of the ids from MT_NODE_FIRST on */
-	uint32_t root_child[MT_NODE_FIRST]; /* mt_call_node.child of the roots */
+	struct mt_call_node *nodes;		    /* of the ids from MT_NODE_FIRST on */
+	struct mt_call_family roots[MT_NODE_FIRST]; /* mt_call_node.children of the roots */
 	size_t len, capacity;
 	size_t most;
+	/* Of the children of large families. */
 	uint32_t *table;  /* id - MT_NODE_FIRST + 1, at hash or behind; 0: free */
-	size_t table_len; /* a power of two, more than twice len */
+	size_t table_len; /* a power of two, at least twice n_tabled */
+	size_t n_tabled;
 };
 
 /* end_id: no id is this or above; UINT32_MAX for all. */

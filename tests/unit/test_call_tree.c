@@ -105,6 +105,30 @@ START_TEST(many)
 }
 END_TEST
 
+/* From a single child to more than a list has, each asked for in another order than before. */
+START_TEST(families_of_all_sizes)
+{
+	enum { MOST = 40 };
+	uint32_t parents[MOST], ids[MOST][MOST];
+
+	for (uint32_t i = 0; i < MOST; i++)
+		parents[i] = child(MT_STOP_END, 0, i, false);
+	for (uint32_t n = 0; n < MOST; n++)
+		for (uint32_t i = n; i < MOST; i++)
+			ids[i][n] = child(parents[i], 1, n, false);
+	for (uint32_t step = 1; step < 7; step++) {
+		for (uint32_t i = 0; i < MOST; i++) {
+			for (uint32_t n = 0; n <= i; n++) {
+				uint32_t at = (n * step + 3) % (i + 1);
+
+				ck_assert_uint_eq(child(parents[i], 1, at, false), ids[i][at]);
+			}
+		}
+	}
+	ck_assert_uint_eq(mt_call_tree_end(&tree), MT_NODE_FIRST + MOST + MOST * (MOST + 1) / 2);
+}
+END_TEST
+
 START_TEST(ids_run_out)
 {
 	struct mt_frame frame = { .offset = 1 };
@@ -137,6 +161,7 @@ int main(void)
 	tcase_add_test(tcase, each_part_of_a_frame_counts);
 	tcase_add_test(tcase, nodes_are_what_was_put_in);
 	tcase_add_test(tcase, many);
+	tcase_add_test(tcase, families_of_all_sizes);
 	tcase_add_test(tcase, ids_run_out);
 	suite_add_tcase(suite, tcase);
 	srunner_run_all(runner, CK_ENV);
