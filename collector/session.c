@@ -251,6 +251,7 @@ int mt_session_serve(struct mt_session *s, uint64_t timeout_ns, int wake_fd)
 	struct pollfd fds[3 + MT_SESSION_CLIENTS];
 	bool full = s->n_clients == MT_SESSION_CLIENTS;
 	nfds_t n = 3;
+	int ready;
 
 	fds[0] = (struct pollfd){ .fd = wake_fd, .events = POLLIN };
 	for (int i = 0; i < 2; i++)
@@ -258,8 +259,12 @@ int mt_session_serve(struct mt_session *s, uint64_t timeout_ns, int wake_fd)
 	for (uint32_t i = 0; i < s->n_clients; i++)
 		fds[n++] = (struct pollfd){ .fd = s->clients[i].fd, .events = POLLIN };
 
-	if (ppoll(fds, n, &timeout, NULL) <= 0)
+	ready = ppoll(fds, n, &timeout, NULL);
+	if (ready <= 0)
 		fds[0].revents = 0;
+	/* As nearly always.  To ask the listeners is dear: that makes a socket for nobody. */
+	if (ready == 0 && !s->n_clients)
+		return 0;
 	/* A tree that forks a thousand children waits here all at once, a second each. */
 	for (int round = 0; round < ROUNDS_MAX && serve_round(s); round++)
 		;
