@@ -5,7 +5,9 @@
  * Invariants
  *   - At most half of the slots are taken, so a probe ends soon at an empty one.
  *   - All zero is an empty table: slots are there once cap is not 0.
- *   - All frees by one function have one info: the last one of a type is looked at first.
+ *   - All frees by one function have one info: the last one of a type without nodes is looked at
+ *     first.  Of a type with nodes that would be a guess, and a wrong one costs more than a look
+ *     into the table.
  */
 #include "artifact/infos.h"
 
@@ -110,7 +112,7 @@ int mt_infos_intern(struct mt_infos *infos, const struct mt_info *info, uint32_t
 	uint32_t *last = &infos->last[info->type % MT_INFOS_LAST];
 	int r;
 
-	if (*last < infos->n && is_same(&infos->rows[*last], info)) {
+	if (!info->node && *last < infos->n && is_same(&infos->rows[*last], info)) {
 		*ret = *last;
 		return 0;
 	}

@@ -39,6 +39,9 @@
 #include "wire/stack_delta.h"
 
 #define ZSTD_LEVEL 1
+/* One less than the level has: columns of numbers compress no better by a larger table, which
+ * leaves less room in the cache. */
+#define ZSTD_HASH_LOG 13
 /* A frame is written when body has this much.  One record may be longer, up to what a
  * reader takes in a frame. */
 #define FRAME_BYTES (1024 * 1024)
@@ -405,6 +408,24 @@ static int write_header(struct mt_writer *writer, const struct mt_header *header
 	return write_body(writer);
 }
 
+static bool set_up(ZSTD_CCtx *encoder)
+{
+	static const struct {
+		ZSTD_cParameter what;
+		int value;
+	} parameters[] = {
+		{ ZSTD_c_compressionLevel, ZSTD_LEVEL },
+		{ ZSTD_c_hashLog, ZSTD_HASH_LOG },
+		{ ZSTD_c_checksumFlag, 1 },
+	};
+	size_t i = 0, n = sizeof(parameters) / sizeof(parameters[0]);
+
+	while (i < n && !ZSTD_isError(ZSTD_CCtx_setParameter(encoder, parameters[i].what,
+							     parameters[i].value)))
+		i++;
+	return i == n;
+}
+
 int mt_writer_new(int fd, const struct mt_header *header, struct mt_writer **ret)
 {
 	struct mt_writer *writer = calloc(1, sizeof(*writer));
@@ -424,10 +445,7 @@ int mt_writer_new(int fd, const struct mt_header *header, struct mt_writer **ret
 	writer->encoder = ZSTD_createCCtx();
 	writer->records = XXH64_createState();
 	writer->frames = XXH64_createState();
-	if (writer->encoder && writer->records && writer->frames &&
-	    !ZSTD_isError(
-		    ZSTD_CCtx_setParameter(writer->encoder, ZSTD_c_compressionLevel, ZSTD_LEVEL)) &&
-	    !ZSTD_isError(ZSTD_CCtx_setParameter(writer->encoder, ZSTD_c_checksumFlag, 1))) {
+	if (writer->encoder && writer->records && writer->frames && set_up(writer->encoder)) {
 		XXH64_reset(writer->records, 0);
 		XXH64_reset(writer->frames, 0);
 		r = init_blocks(writer);
