@@ -3,9 +3,10 @@
  * batch.c - see batch.h for the contract
  *
  * Invariants
- *   - Each record is a struct item, the fixed struct, then its strings, each with its NUL, or
- *     its array; the whole is padded to 8 bytes, so that the structs are aligned where they
- *     lie, and arrays, behind structs that are multiples of 8, too.
+ *   - Each record begins with a tag: that of a struct mt_batch_event or mt_batch_node, or the
+ *     kind of a struct item, the fixed struct, then its strings, each with its NUL, or its
+ *     array; the whole is padded to 8 bytes, so that the structs are aligned where they lie,
+ *     and arrays, behind structs that are multiples of 8, too.
  *   - Pointers in a stored struct mean nothing: they are set again when it is handed on.
  */
 #include "collector/batch.h"
@@ -17,9 +18,15 @@
 #include "base/cleanup.h"
 
 struct item {
-	uint32_t kind;
+	uint8_t kind; /* enum mt_batch_kind */
+	uint8_t spare[3];
 	uint32_t bytes; /* of item, struct, strings and padding */
 };
+
+enum { TAG_EVENT = 0x80, TAG_NODE };
+
+_Static_assert(sizeof(struct mt_batch_event) % 8 == 0 && sizeof(struct mt_batch_node) % 8 == 0,
+	       "what is behind these would not be aligned");
 
 _Static_assert(sizeof(struct mt_mappings) % 8 == 0 && sizeof(struct mt_kept_stack) % 8 == 0,
 	       "arrays behind these would not be aligned");
@@ -68,17 +75,45 @@ bool mt_batch_empty(const struct mt_batch *batch)
 	return batch->used == 0;
 }
 
+/* Room for len bytes, a multiple of 8; NULL: there is none. */
+static inline void *take(struct mt_batch *batch, size_t len)
+{
+	void *at = batch->bytes + batch->used;
+
+	if (len > sizeof(batch->bytes) - batch->used)
+		return NULL;
+	batch->used += len;
+	return at;
+}
+
+struct mt_batch_event *mt_batch_event(struct mt_batch *batch)
+{
+	struct mt_batch_event *event = take(batch, sizeof(*event));
+
+	if (event)
+		event->tag = TAG_EVENT;
+	return event;
+}
+
+struct mt_batch_node *mt_batch_node(struct mt_batch *batch)
+{
+	struct mt_batch_node *node = take(batch, sizeof(*node));
+
+	if (node)
+		node->tag = TAG_NODE;
+	return node;
+}
+
 /* Room for a record of len bytes, behind its item. */
-static inline int reserve(struct mt_batch *batch, enum mt_batch_kind kind, size_t len, char **ret)
+static int reserve(struct mt_batch *batch, enum mt_batch_kind kind, size_t len, char **ret)
 {
 	struct item *item;
 
 	len = (sizeof(*item) + len + 7) & ~(size_t)7;
-	if (len > sizeof(batch->bytes) - batch->used)
+	item = take(batch, len);
+	if (!item)
 		return len > sizeof(batch->bytes) ? -EMSGSIZE : -ENOSPC;
-	item = (struct item *)(batch->bytes + batch->used);
-	*item = (struct item){ .kind = kind, .bytes = (uint32_t)len };
-	batch->used += len;
+	*item = (struct item){ .kind = (uint8_t)kind, .bytes = (uint32_t)len };
 	*ret = (char *)(item + 1);
 	return 0;
 }
@@ -103,16 +138,6 @@ static int append(struct mt_batch *batch, enum mt_batch_kind kind, const void *f
 		at += tails[i].len;
 	}
 	return 0;
-}
-
-static int append_event(struct mt_batch *batch, const struct mt_event *event)
-{
-	char *at;
-	int r = reserve(batch, MT_BATCH_EVENT, sizeof(*event), &at);
-
-	if (r == 0)
-		memcpy(at, event, sizeof(*event));
-	return r;
 }
 
 static struct tail string(const char *s)
@@ -169,7 +194,7 @@ int mt_batch_add(struct mt_batch *batch, enum mt_batch_kind kind, const void *re
 {
 	switch (kind) {
 	case MT_BATCH_EVENT:
-		return append_event(batch, record);
+		return append(batch, kind, record, sizeof(struct mt_event), NULL, 0);
 	case MT_BATCH_NODE:
 		return append(batch, kind, record, sizeof(struct mt_node), NULL, 0);
 	case MT_BATCH_MODULE:
@@ -188,6 +213,34 @@ int mt_batch_add(struct mt_batch *batch, enum mt_batch_kind kind, const void *re
 		return append_kept_stack(batch, record);
 	}
 	return -EINVAL;
+}
+
+static int write_event(struct mt_writer *writer, const struct mt_batch_event *at)
+{
+	const struct mt_event event = {
+		.time_ns = at->time_ns,
+		.address = at->address,
+		.size = at->size,
+		.thread = at->thread,
+		.node = at->node,
+		.type = at->type,
+		.function = at->function,
+	};
+
+	return mt_writer_event(writer, &event);
+}
+
+static int write_node(struct mt_writer *writer, const struct mt_batch_node *at)
+{
+	const struct mt_node node = {
+		.id = at->id,
+		.parent = at->parent,
+		.module = at->module,
+		.offset = at->offset,
+		.exact = at->exact,
+	};
+
+	return mt_writer_node(writer, &node);
 }
 
 static int write_module(struct mt_writer *writer, const void *fixed)
@@ -271,15 +324,25 @@ static int write_item(struct mt_writer *writer, const struct item *item)
 int mt_batch_write(const struct mt_batch *batch, struct mt_writer *writer)
 {
 	size_t at = 0;
-	int r;
+	int r = 0;
 
-	while (at < batch->used) {
-		const struct item *item = (const struct item *)(batch->bytes + at);
+	while (at < batch->used && r >= 0) {
+		const void *record = batch->bytes + at;
 
-		r = write_item(writer, item);
-		if (r < 0)
-			return r;
-		at += item->bytes;
+		switch (*(const uint8_t *)record) {
+		case TAG_EVENT:
+			r = write_event(writer, record);
+			at += sizeof(struct mt_batch_event);
+			break;
+		case TAG_NODE:
+			r = write_node(writer, record);
+			at += sizeof(struct mt_batch_node);
+			break;
+		default:
+			r = write_item(writer, record);
+			at += ((const struct item *)record)->bytes;
+			break;
+		}
 	}
-	return 0;
+	return r < 0 ? r : 0;
 }

@@ -19,7 +19,7 @@
 #include "artifact/format.h"
 #include "artifact/writer.h"
 
-#define MT_BATCH_BYTES (256 * 1024)
+#define MT_BATCH_BYTES (192 * 1024)
 
 enum mt_batch_kind {
 	MT_BATCH_EVENT,	      /* struct mt_event */
@@ -33,6 +33,31 @@ enum mt_batch_kind {
 	MT_BATCH_KEPT_STACK,  /* struct mt_kept_stack */
 };
 
+/*
+ * Events and nodes are nearly all of a batch.  They are put down in it as they are made, short:
+ * a copy is what costs most of them, as is what goes from one core to another.
+ */
+struct mt_batch_event {
+	uint8_t tag; /* the batch's */
+	uint8_t type, function;
+	uint8_t spare;
+	uint32_t thread;
+	uint64_t time_ns;
+	uint64_t address;
+	uint32_t size; /* one that has more bits comes by mt_batch_add() */
+	uint32_t node;
+};
+
+struct mt_batch_node {
+	uint8_t tag; /* the batch's */
+	uint8_t exact;
+	uint8_t spare[2];
+	uint32_t id;
+	uint32_t parent;
+	uint32_t module;
+	uint64_t offset;
+};
+
 struct mt_batch;
 
 int mt_batch_new(struct mt_batch **ret);
@@ -42,6 +67,11 @@ bool mt_batch_empty(const struct mt_batch *batch);
 
 /* record: the struct of artifact/format.h that the kind says. */
 int mt_batch_add(struct mt_batch *batch, enum mt_batch_kind kind, const void *record);
+
+/* An event, a node, whose other members are for the caller to fill in, before anything else is
+ * done with the batch; NULL: it does not fit. */
+struct mt_batch_event *mt_batch_event(struct mt_batch *batch);
+struct mt_batch_node *mt_batch_node(struct mt_batch *batch);
 
 /* Hands all records to the writer, in order; stops at its first error and returns it. */
 int mt_batch_write(const struct mt_batch *batch, struct mt_writer *writer);

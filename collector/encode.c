@@ -215,6 +215,31 @@ int mt_encode_put(struct mt_encode *e, enum mt_batch_kind kind, const void *reco
 	return r;
 }
 
+struct mt_batch_event *mt_encode_event(struct mt_encode *e)
+{
+	struct mt_batch_event *event = e->filling ? mt_batch_event(e->filling) : NULL;
+
+	if (!event) {
+		mt_encode_push(e);
+		e->filling = take(e);
+		event = mt_batch_event(e->filling);
+	}
+	e->events++;
+	return event;
+}
+
+struct mt_batch_node *mt_encode_node(struct mt_encode *e)
+{
+	struct mt_batch_node *node = e->filling ? mt_batch_node(e->filling) : NULL;
+
+	if (!node) {
+		mt_encode_push(e);
+		e->filling = take(e);
+		node = mt_batch_node(e->filling);
+	}
+	return node;
+}
+
 uint64_t mt_encode_events(const struct mt_encode *e)
 {
 	return e->events;

@@ -29,6 +29,10 @@ int mt_encode_start(struct mt_writer *writer, struct mt_stats *stats, struct mt_
 /* Puts a record behind those that were put before; record as for mt_batch_add(). */
 int mt_encode_put(struct mt_encode *encode, enum mt_batch_kind kind, const void *record);
 
+/* The same for an event, a node: where it is to be put down, before anything else is put. */
+struct mt_batch_event *mt_encode_event(struct mt_encode *encode);
+struct mt_batch_node *mt_encode_node(struct mt_encode *encode);
+
 /* Hands what was put to the encoder, without waiting for a batch to be full. */
 void mt_encode_push(struct mt_encode *encode);
 

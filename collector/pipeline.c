@@ -40,6 +40,12 @@
 /* How long a record that is being written is waited for at the end of a run. */
 #define FINISH_NS (1000 * 1000 * 1000ULL)
 
+/* Of a slot's events; known until a slot is claimed, or the pass ends. */
+struct owner {
+	uint32_t asked; /* mt_pipeline.owners_asked */
+	struct mt_cell_owner is;
+};
+
 struct mt_pipeline {
 	struct mt_pipeline_config config;
 	struct mt_merge *merge;
@@ -49,6 +55,8 @@ struct mt_pipeline {
 	struct mt_processes *processes;
 	struct mt_watch *watch;
 	struct mt_pressure *pressure;
+	struct owner *owners;		  /* MT_SLOTS of them */
+	uint32_t owners_asked;		  /* times that what was known of them became void */
 	struct mt_assembler *assemblers;  /* MT_SLOTS of them */
 	char *blob;			  /* MT_RECORD_MAX_BYTES for the one at hand */
 	struct mt_keep *keep;		  /* NULL: stacks are not kept */
@@ -85,31 +93,28 @@ static int on_not_tracked(void *ctx, uint32_t tgid, const char *what, const char
 	return mt_encode_put(p->config.encode, MT_BATCH_NOT_TRACKED, &record);
 }
 
-static int put_nodes(struct mt_pipeline *p)
+static void put_new_nodes(struct mt_pipeline *p)
 {
-	int r = 0;
+	uint32_t end = mt_call_tree_end(&p->tree);
 
-	while (r == 0 && p->nodes_put < mt_call_tree_end(&p->tree)) {
+	for (; p->nodes_put < end; p->nodes_put++) {
 		const struct mt_call_node *node = mt_call_tree_node(&p->tree, p->nodes_put);
-		struct mt_node record = {
-			.id = p->nodes_put++,
-			.parent = node->parent,
-			.module = node->frame.module,
-			.offset = node->frame.offset,
-			.exact = (uint8_t)node->frame.exact,
-		};
+		struct mt_batch_node *record = mt_encode_node(p->config.encode);
 
-		r = mt_encode_put(p->config.encode, MT_BATCH_NODE, &record);
+		record->id = p->nodes_put;
+		record->parent = node->parent;
+		record->module = node->frame.module;
+		record->offset = node->frame.offset;
+		record->exact = (uint8_t)node->frame.exact;
 	}
-	return r;
 }
 
 static int on_unwound(void *ctx, const struct mt_unwound_stack *stack)
 {
 	struct mt_pipeline *p = ctx;
-	int r = put_nodes(p);
 
-	return r < 0 ? r : mt_keep_stack(p->keep, p->thread, stack);
+	put_new_nodes(p);
+	return mt_keep_stack(p->keep, p->thread, stack);
 }
 
 static void on_episode(void *ctx, const struct mt_pressure_episode *episode)
@@ -163,9 +168,10 @@ int mt_pipeline_new(const struct mt_pipeline_config *config, struct mt_pipeline 
 		return -ENOMEM;
 	p->config = *config;
 	p->nodes_put = MT_NODE_FIRST;
+	p->owners = calloc(MT_SLOTS, sizeof(*p->owners));
 	p->assemblers = calloc(MT_SLOTS, sizeof(*p->assemblers));
 	p->blob = malloc(MT_RECORD_MAX_BYTES);
-	if (!p->assemblers || !p->blob)
+	if (!p->owners || !p->assemblers || !p->blob)
 		return -ENOMEM;
 	if ((r = mt_merge_new(config->segments, &p->merge)) < 0 ||
 	    (r = mt_call_tree_init(&p->tree, UINT32_MAX)) < 0 ||
@@ -212,6 +218,7 @@ void mt_pipeline_free(struct mt_pipeline *p)
 	for (uint32_t i = 0; p->assemblers && i < slots_given(p); i++)
 		mt_assembler_done(&p->assemblers[i]);
 	free(p->assemblers);
+	free(p->owners);
 	free(p->blob);
 	free(p);
 }
@@ -241,39 +248,72 @@ int mt_pipeline_arrive(void *pipeline, const struct mt_arrival *arrival)
 	return r;
 }
 
+static int owner_of(struct mt_pipeline *p, uint32_t slot, const struct mt_cell_owner **ret)
+{
+	struct owner *owner = &p->owners[slot];
+	int r = 0;
+
+	if (owner->asked != p->owners_asked) {
+		r = mt_processes_owner(p->processes, slot, &owner->is);
+		if (r == 0)
+			owner->asked = p->owners_asked;
+	}
+	*ret = &owner->is;
+	return r;
+}
+
+/* One whose size needs more bits than nearly all do. */
+static int put_large_event(struct mt_pipeline *p, const struct mt_cell *cell,
+			   const struct mt_batch_event *event)
+{
+	const struct mt_event record = {
+		.time_ns = event->time_ns,
+		.address = event->address,
+		.size = cell->w[2],
+		.thread = event->thread,
+		.node = event->node,
+		.type = event->type,
+		.function = event->function,
+	};
+
+	return mt_encode_put(p->config.encode, MT_BATCH_EVENT, &record);
+}
+
 static int put_event(struct mt_pipeline *p, uint32_t slot, const struct mt_cell *cell,
 		     enum mt_event_type type)
 {
 	bool has_stack = type == MT_EVENT_ALLOC || type == MT_EVENT_REALLOC_END;
-	struct mt_cell_owner owner;
-	struct mt_event event = {
-		.type = (uint8_t)type,
-		.function = MT_CELL_KIND(cell->head) & (uint8_t)~MT_REALLOC_FREED,
-		.address = cell->w[1],
-		.size = has_stack ? cell->w[2] : 0,
-	};
+	const struct mt_cell_owner *owner;
+	uint64_t size = has_stack ? cell->w[2] : 0;
+	struct mt_batch_event large, *event = &large;
+	uint32_t node = 0;
 	int r;
 
-	r = mt_processes_owner(p->processes, slot, &owner);
+	r = owner_of(p, slot, &owner);
 	if (r == -ENOENT) {
 		p->lost_events++;
 		return 0;
 	}
 	if (r < 0)
 		return r;
-	event.time_ns = cell->w[0] + (uint64_t)owner.clock_offset_ns;
-	event.thread = owner.thread;
 	if (has_stack) {
-		p->thread = owner.thread;
-		r = mt_stacks_resolve(p->stacks, slot, owner.space, MT_CELL_HALF(cell->head),
-				      MT_CELL_WORD(cell->head), &event.node);
+		p->thread = owner->thread;
+		r = mt_stacks_resolve(p->stacks, slot, owner->space, MT_CELL_HALF(cell->head),
+				      MT_CELL_WORD(cell->head), &node);
 		if (r < 0)
 			return r;
-		r = put_nodes(p);
-		if (r < 0)
-			return r;
+		put_new_nodes(p);
 	}
-	return mt_encode_put(p->config.encode, MT_BATCH_EVENT, &event);
+	if (size <= UINT32_MAX)
+		event = mt_encode_event(p->config.encode);
+	event->type = (uint8_t)type;
+	event->function = MT_CELL_KIND(cell->head) & (uint8_t)~MT_REALLOC_FREED;
+	event->thread = owner->thread;
+	event->time_ns = cell->w[0] + (uint64_t)owner->clock_offset_ns;
+	event->address = cell->w[1];
+	event->size = (uint32_t)size;
+	event->node = node;
+	return event == &large ? put_large_event(p, cell, event) : 0;
 }
 
 static enum mt_event_type realloc_end(const struct mt_cell *cell)
@@ -378,6 +418,7 @@ static int on_claim(struct mt_pipeline *p, uint32_t slot, const struct mt_cell *
 	} else {
 		r = mt_processes_process(p->processes, slot, cell);
 	}
+	p->owners_asked++;
 	if (r == -EBADMSG) {
 		p->stray_cells++;
 		return 0;
@@ -558,6 +599,7 @@ static int64_t merge_cells(struct mt_pipeline *p, uint64_t below_ns)
 	uint64_t start_ns, waited_ns;
 	int64_t cells;
 
+	p->owners_asked++;
 	if (!p->config.stats)
 		return mt_merge_cells(p->merge, below_ns, MT_PIPELINE_CELLS, on_cell, p);
 	start_ns = mt_clock_ns();

@@ -95,6 +95,42 @@ static int see_event(void *ctx, const struct mt_event *seen)
 	return 0;
 }
 
+/* What is put down in the batch itself: the same event, and one more node. */
+static void put_short(void)
+{
+	struct mt_batch_node *short_node = mt_batch_node(batch);
+	struct mt_batch_event *short_event;
+
+	ck_assert_ptr_nonnull(short_node);
+	short_node->id = MT_NODE_FIRST + 1;
+	short_node->parent = MT_NODE_FIRST;
+	short_node->module = UINT32_MAX;
+	short_node->offset = UINT64_MAX;
+	short_node->exact = 1;
+	short_event = mt_batch_event(batch);
+	ck_assert_ptr_nonnull(short_event);
+	short_event->type = event.type;
+	short_event->function = event.function;
+	short_event->thread = event.thread;
+	short_event->time_ns = event.time_ns;
+	short_event->address = event.address;
+	short_event->size = (uint32_t)event.size;
+	short_event->node = event.node;
+}
+
+static int see_node(void *ctx, const struct mt_node *seen)
+{
+	bool first = seen->id == MT_NODE_FIRST;
+
+	++*(int *)ctx;
+	ck_assert_uint_eq(seen->id, first ? node.id : MT_NODE_FIRST + 1);
+	ck_assert_uint_eq(seen->parent, first ? node.parent : MT_NODE_FIRST);
+	ck_assert_uint_eq(seen->module, first ? node.module : UINT32_MAX);
+	ck_assert_uint_eq(seen->offset, first ? node.offset : UINT64_MAX);
+	ck_assert_uint_eq(seen->exact, first ? node.exact : 1);
+	return 0;
+}
+
 static int see_end(void *ctx, const struct mt_process_end *seen)
 {
 	ck_assert_int_eq(seen->status, 256);
@@ -125,16 +161,18 @@ START_TEST(comes_out_as_it_went_in)
 							      .thread = see_thread,
 							      .mappings = see_mappings,
 							      .kept_stack = see_stack,
+							      .node = see_node,
 							      .not_tracked = see_not_tracked,
 							      .event = see_event };
 	static const struct mt_header header = { .machine = "x86_64", .program = "test" };
-	static const struct mt_footer footer = { .events = 1 };
+	static const struct mt_footer footer = { .events = 2 };
 	int fd = memfd_create("artifact", MFD_CLOEXEC), n = 0;
 	struct mt_reader_result result;
 	struct mt_writer *writer;
 
 	for (size_t i = 0; i < N_ALL; i++)
 		ck_assert_int_eq(mt_batch_add(batch, all[i].kind, all[i].record), 0);
+	put_short();
 	ck_assert_int_eq(mt_writer_new(dup(fd), &header, &writer), 0);
 	ck_assert_int_eq(mt_batch_write(batch, writer), 0);
 	ck_assert_int_eq(mt_writer_finish(writer, &footer), 0);
@@ -142,7 +180,7 @@ START_TEST(comes_out_as_it_went_in)
 	ck_assert_int_eq((int)lseek(fd, 0, SEEK_SET), 0);
 	ck_assert_int_eq(mt_reader_read(fd, &callbacks, &n, &result), 0);
 	ck_assert(result.complete);
-	ck_assert_int_eq(n, 2);
+	ck_assert_int_eq(n, 5);
 	close(fd);
 }
 END_TEST
@@ -178,6 +216,8 @@ START_TEST(longest_record)
 	path[MT_BATCH_BYTES - fixed] = '\0';
 	ck_assert_int_eq(mt_batch_add(batch, MT_BATCH_MODULE, &longest), 0);
 	ck_assert_int_eq(mt_batch_add(batch, MT_BATCH_EVENT, &event), -ENOSPC);
+	ck_assert_ptr_null(mt_batch_event(batch));
+	ck_assert_ptr_null(mt_batch_node(batch));
 	free(path);
 }
 END_TEST
