@@ -101,15 +101,28 @@ static bool named_rightly(const struct mt_stack_record *head)
 				set == mt_dictionary_set(head->digest, 1));
 }
 
+/* Of two lengths that are known, so that it is a few moves. */
+static void take_head(struct mt_stack_record *head, const void *bytes, size_t head_bytes)
+{
+	const size_t less = sizeof(*head) - sizeof(head->mask[1]);
+
+	if (head_bytes == sizeof(*head)) {
+		memcpy(head, bytes, sizeof(*head));
+	} else {
+		memcpy(head, bytes, less);
+		head->mask[1] = 0;
+	}
+}
+
 int mt_decode_head(uint32_t budget_bytes, const void *bytes, size_t len,
 		   struct mt_stack_record *ret)
 {
 	size_t head_bytes = mt_stack_head_bytes(budget_bytes), record_bytes;
-	struct mt_stack_record head = { 0 };
+	struct mt_stack_record head;
 
 	if (len < head_bytes)
 		return -EBADMSG;
-	memcpy(&head, bytes, head_bytes);
+	take_head(&head, bytes, head_bytes);
 	record_bytes = (size_t)head.len_words * 8;
 	if (record_bytes < head_bytes || record_bytes > len ||
 	    record_bytes > mt_stack_record_max_bytes(budget_bytes) || head.pad_halves > 1 ||
@@ -146,23 +159,33 @@ static uint64_t take_map(const uint8_t **at, uint32_t index)
 }
 
 /* XORs a group with what the record has of it, which ends where the cursor is. */
+static inline uint32_t half_at(const char *halves, size_t i)
+{
+	uint32_t half;
+
+	memcpy(&half, halves + i * sizeof(half), sizeof(half));
+	return half;
+}
+
+/* XORs a group with what the record has of it, which ends where the cursor is. */
 static int apply_xor(uint64_t *words, uint32_t range, struct cursor *cursor)
 {
-	__u32 maps[MT_ENCODED_MAP_HALVES], halves[2 * MT_GROUP_WORDS + 1];
+	uint8_t maps[4 * MT_ENCODED_MAP_HALVES];
+	const uint8_t *index = maps + sizeof(maps) - 2, *at;
 	uint64_t lows, highs, named;
-	const uint8_t *at = (const uint8_t *)maps;
 	size_t n_maps, n, i = 0;
-	uint8_t index[2];
+	const char *halves;
 
 	if (!cursor->n_halves)
 		return -EBADMSG;
-	memcpy(index, cursor->end - sizeof(index), sizeof(index));
+	/* As many bytes as maps have at most; a head, which is more, is before the first. */
+	memcpy(maps, cursor->end - sizeof(maps), sizeof(maps));
 	n_maps = mt_map_halves(index[0], index[1]);
 	if (n_maps > cursor->n_halves)
 		return -EBADMSG;
 	cursor->n_halves -= n_maps;
-	cursor->end -= n_maps * sizeof(*maps);
-	memcpy(maps, cursor->end, n_maps * sizeof(*maps));
+	cursor->end -= n_maps * 4;
+	at = maps + sizeof(maps) - n_maps * 4;
 	lows = take_map(&at, index[0]);
 	highs = take_map(&at, index[1]);
 	named = lows | highs;
@@ -170,17 +193,17 @@ static int apply_xor(uint64_t *words, uint32_t range, struct cursor *cursor)
 	if (named & ~mt_range_bits(range) || n > cursor->n_halves)
 		return -EBADMSG;
 	cursor->n_halves -= n;
-	cursor->end -= n * sizeof(*halves);
-	memcpy(halves, cursor->end, n * sizeof(*halves));
-	halves[n] = 0;
-	/* Which half is there follows from the stack's words: no branch depends on it. */
+	cursor->end -= n * 4;
+	halves = cursor->end;
+	/* Which half is there follows from the stack's words: no branch depends on it.  One half
+	 * behind the last may be read, for nothing: the maps are there. */
 	for (; named; named &= named - 1) {
 		int word = __builtin_ctzll(named);
 		uint64_t low = lows >> word & 1, high = highs >> word & 1, x;
 
-		x = halves[i] & (0 - low);
+		x = half_at(halves, i) & (0 - low);
 		i += low;
-		x |= (halves[i] & (0 - high)) << 32;
+		x |= (half_at(halves, i) & (0 - high)) << 32;
 		i += high;
 		words[word] ^= x;
 	}
@@ -331,34 +354,39 @@ static int decode_raw(struct mt_decoder *decoder, const struct mt_stack_record *
 	return 0;
 }
 
-int mt_decode_record(struct mt_decoder *decoder, const void *bytes, size_t len,
-		     struct mt_window *ret)
+int mt_decode_window(struct mt_decoder *decoder, const struct mt_stack_record *head,
+		     const void *bytes, struct mt_window *ret)
 {
 	size_t head_bytes = mt_stack_head_bytes(decoder->budget_bytes);
-	struct mt_stack_record head;
 	struct cursor cursor;
 	uint64_t end;
 	int err;
 
-	err = mt_decode_head(decoder->budget_bytes, bytes, len, &head);
-	if (err)
-		return err;
-	cursor.n_halves = ((size_t)head.len_words * 8 - head_bytes) / 4 - head.pad_halves;
+	cursor.n_halves = ((size_t)head->len_words * 8 - head_bytes) / 4 - head->pad_halves;
 	cursor.end = (const char *)bytes + head_bytes + cursor.n_halves * 4;
 
-	if (head.kind == MT_STACK_DELTA)
-		err = decode_delta(decoder, &head, &cursor);
-	else if (head.kind == MT_STACK_KEY)
-		err = decode_key(decoder, &head, &cursor);
+	if (head->kind == MT_STACK_DELTA)
+		err = decode_delta(decoder, head, &cursor);
+	else if (head->kind == MT_STACK_KEY)
+		err = decode_key(decoder, head, &cursor);
 	else
-		err = decode_raw(decoder, &head, (const char *)bytes + head_bytes, cursor.n_halves);
+		err = decode_raw(decoder, head, (const char *)bytes + head_bytes, cursor.n_halves);
 	if (err)
 		return err;
-	end = mt_stack_end(&head);
-	ret->start = head.start;
+	end = mt_stack_end(head);
+	ret->start = head->start;
 	ret->end = end;
-	ret->words = head.kind == MT_STACK_RAW ? decoder->aside : decoder->reference->words;
+	ret->words = head->kind == MT_STACK_RAW ? decoder->aside : decoder->reference->words;
 	ret->mask = decoder->budget_bytes / 8 - 1;
-	ret->bottom = end - (head.start & ~(uint64_t)(MT_GROUP_BYTES - 1)) < decoder->budget_bytes;
+	ret->bottom = end - (head->start & ~(uint64_t)(MT_GROUP_BYTES - 1)) < decoder->budget_bytes;
 	return 0;
+}
+
+int mt_decode_record(struct mt_decoder *decoder, const void *bytes, size_t len,
+		     struct mt_window *ret)
+{
+	struct mt_stack_record head;
+	int err = mt_decode_head(decoder->budget_bytes, bytes, len, &head);
+
+	return err ? err : mt_decode_window(decoder, &head, bytes, ret);
 }

@@ -41,6 +41,11 @@ void mt_decoder_free(struct mt_decoder *decoder);
 int mt_decode_head(uint32_t budget_bytes, const void *bytes, size_t len,
 		   struct mt_stack_record *ret);
 
+/* Decodes and verifies the rest of a record whose head mt_decode_head() gave; of the head's
+ * bytes nothing is read again. */
+int mt_decode_window(struct mt_decoder *decoder, const struct mt_stack_record *head,
+		     const void *bytes, struct mt_window *ret);
+
 /* Decodes and verifies one record. */
 int mt_decode_record(struct mt_decoder *decoder, const void *bytes, size_t len,
 		     struct mt_window *ret);

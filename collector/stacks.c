@@ -48,6 +48,7 @@ struct waiting {
 	uint16_t entry;
 	bool raw;
 	uint64_t digest; /* raw: 0 */
+	struct mt_stack_record head;
 	char bytes[] __attribute__((aligned(8)));
 };
 
@@ -310,6 +311,7 @@ int mt_stacks_push(struct mt_stacks *s, uint32_t index, const void *record, size
 		.entry = head.entry,
 		.raw = raw,
 		.digest = head.digest,
+		.head = head,
 	};
 	memcpy(w->bytes, record, len);
 	if (is_over(slot, w) || !enqueue(raw ? &slot->raws : &slot->records, w)) {
@@ -472,7 +474,7 @@ static int tell_observer(const struct mt_stacks *s, const struct waiting *w,
 		.window = window,
 		.space = space,
 		.digest = w->digest,
-		.epoch = ((const struct mt_stack_record *)w->bytes)->epoch,
+		.epoch = w->head.epoch,
 		.node = node,
 		.raw = w->raw,
 	};
@@ -493,7 +495,7 @@ static int decode(struct mt_stacks *s, uint32_t index, struct mt_decoder *decode
 	int r;
 
 	*ret_node = MT_STOP_LOST;
-	r = mt_decode_record(decoder, w->bytes, w->len, &window);
+	r = mt_decode_window(decoder, &w->head, w->bytes, &window);
 	if (r == -ENOMEM)
 		return r;
 	if (r < 0) {
@@ -505,9 +507,8 @@ static int decode(struct mt_stacks *s, uint32_t index, struct mt_decoder *decode
 	s->counts.window_bytes += window.end - window.start;
 	r = mt_unwind(s->unwinder, space, &window, s->tree, ret_node);
 	if (r == 0 && s->teach)
-		r = mt_teach_chain(s->teach, index,
-				   ((const struct mt_stack_record *)w->bytes)->epoch, s->unwinder,
-				   space, &window, *ret_node);
+		r = mt_teach_chain(s->teach, index, w->head.epoch, s->unwinder, space, &window,
+				   *ret_node);
 	return r < 0 ? r : tell_observer(s, w, space, &window, *ret_node);
 }
 
@@ -515,11 +516,10 @@ static int decode(struct mt_stacks *s, uint32_t index, struct mt_decoder *decode
 static int apply(struct mt_stacks *s, uint32_t index, struct slot *slot, struct mt_space *space)
 {
 	mt_cleanup(mt_freep) struct waiting *w = dequeue(s, slot, &slot->records);
-	const struct mt_stack_record *head = (const struct mt_stack_record *)w->bytes;
 	uint32_t node;
 	int r;
 
-	note_number(s, index, slot->mirror, w, head->kind == MT_STACK_KEY);
+	note_number(s, index, slot->mirror, w, w->head.kind == MT_STACK_KEY);
 	r = decode(s, index, slot->mirror->decoder, space, w, &node);
 	if (r < 0)
 		return r;
