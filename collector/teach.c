@@ -37,15 +37,12 @@ enum status {
 	STATUS_TAUGHT,
 };
 
-/* Of a node. */
+/* Of a node that was taught. */
 struct pupil {
 	uint64_t digest; /* in the process of that epoch, when it was taught last */
 	uint32_t epoch;
-	uint32_t slot : 24;  /* whose record that was */
-	uint32_t status : 8; /* enum status */
+	uint32_t slot; /* whose record that was */
 };
-
-_Static_assert(MT_SLOTS <= 1 << 24, "a slot does not fit");
 
 struct lesson {
 	bool begun;
@@ -62,8 +59,9 @@ struct mt_teach {
 	struct mt_segments *segments;
 	struct lesson *lessons; /* of each slot */
 	uint64_t point;
-	struct pupil *pupils; /* of each node */
-	size_t n_pupils;
+	uint8_t *statuses;    /* enum status, of each node */
+	struct pupil *pupils; /* of each node; not written, nor memory, where none was taught */
+	size_t n_nodes;
 	struct mt_way way;
 };
 
@@ -100,26 +98,33 @@ void mt_teach_free(struct mt_teach *t)
 	if (!t)
 		return;
 	free(t->lessons);
+	free(t->statuses);
 	free(t->pupils);
 	free(t);
 }
 
-static struct pupil *get_pupil(struct mt_teach *t, uint32_t node)
+/* Room for what is known of the node. */
+static int reserve(struct mt_teach *t, uint32_t node)
 {
-	size_t n = t->n_pupils ? t->n_pupils : 1024;
+	size_t n = t->n_nodes ? t->n_nodes : 1024;
 	struct pupil *pupils;
+	uint8_t *statuses;
 
-	if (node < t->n_pupils)
-		return &t->pupils[node];
+	if (node < t->n_nodes)
+		return 0;
 	while (n <= node)
 		n *= 2;
 	pupils = reallocarray(t->pupils, n, sizeof(*pupils));
 	if (!pupils)
-		return NULL;
-	memset(pupils + t->n_pupils, 0, (n - t->n_pupils) * sizeof(*pupils));
+		return -ENOMEM;
 	t->pupils = pupils;
-	t->n_pupils = n;
-	return &pupils[node];
+	statuses = realloc(t->statuses, n);
+	if (!statuses)
+		return -ENOMEM;
+	memset(statuses + t->n_nodes, STATUS_NEW, n - t->n_nodes);
+	t->statuses = statuses;
+	t->n_nodes = n;
+	return 0;
 }
 
 static struct mt_learned_entry *entries_of(struct mt_learned *learned)
@@ -194,12 +199,13 @@ static uint64_t digest_of(const struct mt_teach *t)
 }
 
 /* Whether all that the chain needs is in the area already: its thread did not look again yet. */
-static bool is_there(const struct lesson *lesson, const struct mt_learned *learned,
-		     const struct pupil *pupil)
+static bool is_there(const struct mt_teach *t, const struct lesson *lesson,
+		     const struct mt_learned *learned, uint32_t node)
 {
+	const struct pupil *pupil = &t->pupils[node];
 	__u64 name;
 
-	return pupil->status == STATUS_TAUGHT && pupil->epoch == lesson->epoch &&
+	return t->statuses[node] == STATUS_TAUGHT && pupil->epoch == lesson->epoch &&
 	       !lesson->rows_lost &&
 	       mt_learned_find(mt_learned_chains(learned), MT_LEARNED_CHAINS, pupil->digest, &name);
 }
@@ -230,15 +236,15 @@ static void teach_slot(struct mt_teach *t, uint32_t slot, uint64_t digest, uint3
  * A chain that two threads of a process had, its others will have: those in the same chunk.  What
  * one had is told to the others as long as there is room for much more.
  */
-static void teach(struct mt_teach *t, uint32_t slot, struct pupil *pupil, uint32_t node)
+static void teach(struct mt_teach *t, uint32_t slot, uint32_t node)
 {
 	uint32_t epoch = t->lessons[slot].epoch, first = slot - slot % MT_CHUNK_SLOTS;
-	bool again = pupil->status == STATUS_TAUGHT && pupil->epoch == epoch && pupil->slot != slot;
+	struct pupil *pupil = &t->pupils[node];
+	bool again = t->statuses[node] == STATUS_TAUGHT && pupil->epoch == epoch &&
+		     pupil->slot != slot;
 
-	pupil->digest = digest_of(t);
-	pupil->epoch = epoch;
-	pupil->slot = slot & 0xffffff;
-	pupil->status = STATUS_TAUGHT;
+	*pupil = (struct pupil){ .digest = digest_of(t), .epoch = epoch, .slot = slot };
+	t->statuses[node] = STATUS_TAUGHT;
 	t->lessons[slot].taught++;
 	for (uint32_t i = first; i < first + MT_CHUNK_SLOTS; i++) {
 		const struct lesson *lesson = &t->lessons[i];
@@ -254,28 +260,29 @@ int mt_teach_chain(struct mt_teach *t, uint32_t slot, uint32_t epoch, struct mt_
 {
 	struct mt_learned *learned = mt_segments_learned(t->segments, slot);
 	struct lesson *lesson = &t->lessons[slot];
-	struct pupil *pupil = get_pupil(t, node);
+	uint8_t *status;
 
-	if (!pupil)
+	if (reserve(t, node) < 0)
 		return -ENOMEM;
-	if (pupil->status == STATUS_NOT)
+	status = &t->statuses[node];
+	if (*status == STATUS_NOT)
 		return 0;
 	if (!lesson->begun || lesson->epoch != epoch)
 		begin(t, lesson, learned, epoch);
-	if (is_there(lesson, learned, pupil))
+	if (is_there(t, lesson, learned, node))
 		return 0;
-	if (pupil->status == STATUS_NEW && !is_diligent(lesson))
-		pupil->status = STATUS_SEEN;
+	if (*status == STATUS_NEW && !is_diligent(lesson))
+		*status = STATUS_SEEN;
 	else if (node >= MT_NODE_FIRST && mt_unwind_way(unwinder, space, window, &t->way))
-		teach(t, slot, pupil, node);
-	else if (pupil->status != STATUS_TAUGHT) /* or events may name it yet */
-		pupil->status = STATUS_NOT;
+		teach(t, slot, node);
+	else if (*status != STATUS_TAUGHT) /* or events may name it yet */
+		*status = STATUS_NOT;
 	return 0;
 }
 
 bool mt_teach_used(struct mt_teach *t, uint32_t slot, uint32_t node)
 {
-	if (node >= t->n_pupils || t->pupils[node].status != STATUS_TAUGHT)
+	if (node >= t->n_nodes || t->statuses[node] != STATUS_TAUGHT)
 		return false;
 	t->lessons[slot].used++;
 	return true;

@@ -16,7 +16,7 @@
  *              are borrowed and have areas.
  *   Errors:    -ENOMEM.  What there is no room for takes another's place.
  *   Threads:   one.
- *   Bounds:    16 bytes for each node of the tree, 56 for each slot; the areas as they are
+ *   Bounds:    17 bytes for each node of the tree, 56 for each slot; the areas as they are
  *              used.
  */
 #include <stdbool.h>
