@@ -23,14 +23,15 @@ struct mt_info {
 	uint16_t spare;
 };
 
-#define MT_INFOS_LAST 8
+#define MT_INFOS_RECENT 8192
 
 struct mt_infos {
 	struct mt_info *rows;
 	uint32_t n;
 	uint32_t cap;
-	uint32_t *slots;	      /* row + 1, or 0; a power of two, at least 2 * cap */
-	uint32_t last[MT_INFOS_LAST]; /* rows asked for last, one for each type; or 0 */
+	uint32_t *slots; /* row + 1, or 0; a power of two, at least 2 * cap */
+	/* Rows asked for last, by node; of events without one, by type.  Or 0. */
+	uint32_t recent[MT_INFOS_RECENT];
 };
 
 void mt_infos_done(struct mt_infos *infos);
