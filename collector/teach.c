@@ -8,6 +8,9 @@
  *   - Rows are there before the chain that needs them; one that has to make room for another
  *     makes its chains unknown, no more.
  *   - Only pages that something was put in are emptied: the others would become real by it.
+ *   - A chain mostly has its outer frames in common with the one that was taught before.  Their
+ *     part of the digest is known, and whoever was told of that chain has their rows, unless
+ *     rows ever had to make room there.
  */
 #include "collector/teach.h"
 
@@ -55,6 +58,19 @@ struct lesson {
 	uint64_t pages[2]; /* of entries that something was put in */
 };
 
+/* The chain that was taught last, the outermost frame first. */
+struct last {
+	uint32_t epoch;
+	uint32_t first; /* slot of the chunk */
+	uint32_t told;	/* slots of the chunk, a bit each */
+	uint32_t n;
+	uint64_t begun; /* the digest's beginning */
+	uint64_t pcs[MT_LEARNED_FRAMES], rows[MT_LEARNED_FRAMES];
+	uint64_t digests[MT_LEARNED_FRAMES]; /* of the frame and all outer ones */
+};
+
+_Static_assert(MT_CHUNK_SLOTS <= 32, "a chunk's slots are bits of a word");
+
 struct mt_teach {
 	struct mt_segments *segments;
 	struct lesson *lessons; /* of each slot */
@@ -63,6 +79,7 @@ struct mt_teach {
 	struct pupil *pupils; /* of each node; not written, nor memory, where none was taught */
 	size_t n_nodes;
 	struct mt_way way;
+	struct last last;
 };
 
 static int choose_point(uint64_t *ret)
@@ -133,7 +150,7 @@ static struct mt_learned_entry *entries_of(struct mt_learned *learned)
 }
 
 /* Empties the area, for that epoch. */
-static void begin(const struct mt_teach *t, struct lesson *lesson, struct mt_learned *learned,
+static void begin(struct mt_teach *t, struct lesson *lesson, struct mt_learned *learned,
 		  uint32_t epoch)
 {
 	struct mt_learned_entry *entries = entries_of(learned);
@@ -151,6 +168,7 @@ static void begin(const struct mt_teach *t, struct lesson *lesson, struct mt_lea
 	__atomic_store_n(&learned->epoch, epoch, __ATOMIC_RELAXED);
 	__atomic_store_n(&learned->seq, seq + 2, __ATOMIC_RELEASE);
 	*lesson = (struct lesson){ .begun = true, .epoch = epoch };
+	t->last.told = 0;
 }
 
 /* Puts an entry among the n from first on; whether another had to go. */
@@ -189,13 +207,44 @@ static uint64_t row_of(struct mt_fast_row row)
 	return MT_LEARNED_ROW(kinds[row.kind], row.rbp, row.cfa);
 }
 
-static uint64_t digest_of(const struct mt_teach *t)
+/* How many of the way's frames, from the outermost on, are those of the last chain. */
+static uint32_t count_common(const struct mt_teach *t)
 {
-	uint64_t digest = t->way.stop == MT_STOP_END ? MT_LEARNED_ENDED : MT_LEARNED_TRUNCATED;
+	const struct last *last = &t->last;
+	uint32_t n = 0, i;
 
-	for (uint32_t i = t->way.n; i-- > 0;)
-		digest = mt_learned_digest_frame(digest, t->way.pcs[i], t->point);
-	return mt_learned_digest_key(digest);
+	for (; n < last->n && n < t->way.n; n++) {
+		i = t->way.n - 1 - n;
+		if (t->way.pcs[i] != last->pcs[n] || row_of(t->way.rows[i]) != last->rows[n])
+			break;
+	}
+	return n;
+}
+
+/* Makes the way the last chain, of the slots of that chunk; returns how many outer frames it has
+ * in common with the one before. */
+static uint32_t move_on(struct mt_teach *t, uint32_t first, uint32_t epoch)
+{
+	uint64_t begun = t->way.stop == MT_STOP_END ? MT_LEARNED_ENDED : MT_LEARNED_TRUNCATED;
+	struct last *last = &t->last;
+	uint32_t common = 0;
+
+	if (last->first != first || last->epoch != epoch)
+		last->told = 0;
+	else if (last->begun == begun)
+		common = count_common(t);
+	last->first = first;
+	last->epoch = epoch;
+	last->begun = begun;
+	last->n = t->way.n;
+	for (uint32_t n = common; n < last->n; n++) {
+		uint64_t outer = n ? last->digests[n - 1] : begun;
+
+		last->pcs[n] = t->way.pcs[last->n - 1 - n];
+		last->rows[n] = row_of(t->way.rows[last->n - 1 - n]);
+		last->digests[n] = mt_learned_digest_frame(outer, last->pcs[n], t->point);
+	}
+	return common;
 }
 
 /* Whether all that the chain needs is in the area already: its thread did not look again yet. */
@@ -217,16 +266,20 @@ static bool is_diligent(const struct lesson *lesson)
 	return lesson->taught < TRIALS || lesson->used > lesson->taught;
 }
 
-/* Puts the way, and the chain's name, into the slot's area. */
-static void teach_slot(struct mt_teach *t, uint32_t slot, uint64_t digest, uint32_t node)
+/* Puts the last chain into the slot's area, where so many of its outer frames have rows. */
+static void teach_slot(struct mt_teach *t, uint32_t slot, uint32_t common, uint64_t digest,
+		       uint32_t node)
 {
 	struct mt_learned *learned = mt_segments_learned(t->segments, slot);
 	struct mt_learned_entry *entries = entries_of(learned);
 	struct lesson *lesson = &t->lessons[slot];
+	const struct last *last = &t->last;
 
-	for (uint32_t i = 0; i < t->way.n; i++)
-		lesson->rows_lost |= put(lesson, entries, 0, MT_LEARNED_ROWS, t->way.pcs[i],
-					 row_of(t->way.rows[i]));
+	if (lesson->rows_lost)
+		common = 0;
+	for (uint32_t n = common; n < last->n; n++)
+		lesson->rows_lost |= put(lesson, entries, 0, MT_LEARNED_ROWS, last->pcs[n],
+					 last->rows[n]);
 	put(lesson, entries, MT_LEARNED_ROWS, MT_LEARNED_CHAINS, digest, node);
 	lesson->told++;
 	__atomic_store_n(&learned->taught, 1, __ATOMIC_RELEASE);
@@ -242,16 +295,25 @@ static void teach(struct mt_teach *t, uint32_t slot, uint32_t node)
 	struct pupil *pupil = &t->pupils[node];
 	bool again = t->statuses[node] == STATUS_TAUGHT && pupil->epoch == epoch &&
 		     pupil->slot != slot;
+	uint32_t common = move_on(t, first, epoch), before = t->last.told;
 
-	*pupil = (struct pupil){ .digest = digest_of(t), .epoch = epoch, .slot = slot };
+	*pupil = (struct pupil){
+		.digest = mt_learned_digest_key(t->last.digests[t->last.n - 1]),
+		.epoch = epoch,
+		.slot = slot,
+	};
 	t->statuses[node] = STATUS_TAUGHT;
 	t->lessons[slot].taught++;
+	t->last.told = 0;
 	for (uint32_t i = first; i < first + MT_CHUNK_SLOTS; i++) {
 		const struct lesson *lesson = &t->lessons[i];
+		uint32_t bit = 1U << (i - first);
 
-		if (i == slot ||
-		    (lesson->begun && lesson->epoch == epoch && (again || lesson->told < TOLD_MAX)))
-			teach_slot(t, i, pupil->digest, node);
+		if (i != slot && (!lesson->begun || lesson->epoch != epoch ||
+				  (!again && lesson->told >= TOLD_MAX)))
+			continue;
+		teach_slot(t, i, before & bit ? common : 0, pupil->digest, node);
+		t->last.told |= bit;
 	}
 }
 
