@@ -4,7 +4,8 @@
  *
  * Invariants
  *   - The table is at most half full, so that a search ends, and soon.
- *   - Nodes are never moved within the array or removed: an id is its place.
+ *   - Nodes are never moved or removed: an id is its place.  None lies in two lines of the cache:
+ *     in a large tree, to get at a node is what costs most.
  *   - A chain's frames are asked for one after the other, and most chains are like the one
  *     before: a node's last child is looked at before all others.
  *   - Nearly all nodes have few children.  Those are a list, the one asked for last first: no
@@ -16,6 +17,10 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
+
+#define LINE_BYTES 64
+
+_Static_assert(LINE_BYTES % sizeof(struct mt_call_node) == 0, "nodes lie in two lines");
 
 #define FIRST_TABLE_LEN 4096
 #define FAMILY_FEW 8
@@ -36,7 +41,9 @@ int mt_call_tree_init(struct mt_call_tree *tree, uint32_t end_id)
 
 void mt_call_tree_done(struct mt_call_tree *tree)
 {
-	free(tree->nodes);
+	for (size_t i = 0; i < tree->n_chunks; i++)
+		free(tree->chunks[i]);
+	free(tree->chunks);
 	free(tree->table);
 	*tree = (struct mt_call_tree){ 0 };
 }
@@ -64,7 +71,9 @@ static inline bool is_same(const struct mt_call_node *node, uint32_t parent,
 
 static inline struct mt_call_node *node_of(const struct mt_call_tree *tree, uint32_t id)
 {
-	return &tree->nodes[id - MT_NODE_FIRST];
+	uint32_t at = id - MT_NODE_FIRST;
+
+	return &tree->chunks[at / MT_CALL_TREE_CHUNK][at % MT_CALL_TREE_CHUNK];
 }
 
 static inline struct mt_call_family *family_of(struct mt_call_tree *tree, uint32_t parent)
@@ -74,19 +83,23 @@ static inline struct mt_call_family *family_of(struct mt_call_tree *tree, uint32
 
 static int grow_nodes(struct mt_call_tree *tree)
 {
-	size_t capacity = tree->capacity ? 2 * tree->capacity : FIRST_TABLE_LEN / 2;
-	struct mt_call_node *nodes = reallocarray(tree->nodes, capacity, sizeof(*nodes));
+	struct mt_call_node **chunks = reallocarray(tree->chunks, tree->n_chunks + 1,
+						    sizeof(*chunks));
 
-	if (!nodes)
+	if (!chunks)
 		return -ENOMEM;
-	tree->nodes = nodes;
-	tree->capacity = capacity;
+	tree->chunks = chunks;
+	chunks[tree->n_chunks] = aligned_alloc(LINE_BYTES,
+					       MT_CALL_TREE_CHUNK * sizeof(struct mt_call_node));
+	if (!chunks[tree->n_chunks])
+		return -ENOMEM;
+	tree->n_chunks++;
 	return 0;
 }
 
 static void put(const struct mt_call_tree *tree, uint32_t *table, size_t table_len, uint32_t entry)
 {
-	const struct mt_call_node *node = &tree->nodes[entry - 1];
+	const struct mt_call_node *node = node_of(tree, MT_NODE_FIRST + entry - 1);
 	size_t at = hash_of(node->parent, &node->frame) & (table_len - 1);
 
 	while (table[at])
@@ -127,7 +140,7 @@ static int reserve(struct mt_call_tree *tree)
 		if (r < 0)
 			return r;
 	}
-	return tree->len == tree->capacity ? grow_nodes(tree) : 0;
+	return tree->len == tree->n_chunks * MT_CALL_TREE_CHUNK ? grow_nodes(tree) : 0;
 }
 
 static int add(struct mt_call_tree *tree, uint32_t parent, const struct mt_frame *frame,
@@ -140,7 +153,8 @@ static int add(struct mt_call_tree *tree, uint32_t parent, const struct mt_frame
 	if (r < 0)
 		return r;
 	family = family_of(tree, parent);
-	tree->nodes[tree->len++] = (struct mt_call_node){
+	tree->len++;
+	*node_of(tree, id) = (struct mt_call_node){
 		.frame = *frame,
 		.parent = parent,
 		.sibling = family->len < FAMILY_FEW ? family->last : 0,
@@ -164,7 +178,7 @@ static uint32_t find_in_table(const struct mt_call_tree *tree, uint32_t parent,
 	uint32_t i;
 
 	while ((i = tree->table[at])) {
-		if (is_same(&tree->nodes[i - 1], parent, frame))
+		if (is_same(node_of(tree, MT_NODE_FIRST + i - 1), parent, frame))
 			return MT_NODE_FIRST + i - 1;
 		at = (at + 1) & (tree->table_len - 1);
 	}
@@ -220,5 +234,7 @@ uint32_t mt_call_tree_end(const struct mt_call_tree *tree)
 const struct mt_call_node *mt_call_tree_node(const struct mt_call_tree *tree, uint32_t id)
 {
 	assert(id >= MT_NODE_FIRST && id < mt_call_tree_end(tree));
-	return &tree->nodes[id - MT_NODE_FIRST];
+	uint32_t at = id - MT_NODE_FIRST;
+
+	return &tree->chunks[at / MT_CALL_TREE_CHUNK][at % MT_CALL_TREE_CHUNK];
 }

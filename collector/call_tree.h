@@ -6,11 +6,10 @@
  * Contract
  *   Input:     a parent is a root (an enum mt_stop, why the chain ends there) or an id that
  *              the tree gave.
- *   Ownership: mt_call_tree_node()'s pointer is valid until the next
- *              mt_call_tree_child().
+ *   Ownership: mt_call_tree_node()'s pointer is valid for as long as the tree is.
  *   Errors:    -ENOMEM; -EOVERFLOW: no id is left.  The tree is as before then.
  *   Threads:   one at a time.
- *   Bounds:    at most 80 bytes for each distinct chain; ids end where the caller of
+ *   Bounds:    at most 48 bytes for each distinct chain; ids end where the caller of
  *              mt_call_tree_init() said.
  *
  * Ids are counted up from MT_NODE_FIRST, a parent's is smaller than its child's: a writer
@@ -45,10 +44,14 @@ struct mt_call_node {
 	struct mt_call_family children;
 };
 
+/* Nodes side by side; memory as they are used. */
+#define MT_CALL_TREE_CHUNK 65536
+
 struct mt_call_tree {
-	struct mt_call_node *nodes;		    /* of the ids from MT_NODE_FIRST on */
+	struct mt_call_node **chunks; /* of the ids from MT_NODE_FIRST on */
+	size_t n_chunks;
 	struct mt_call_family roots[MT_NODE_FIRST]; /* mt_call_node.children of the roots */
-	size_t len, capacity;
+	size_t len;
 	size_t most;
 	/* Of the children of large families. */
 	uint32_t *table;  /* id - MT_NODE_FIRST + 1, at hash or behind; 0: free */

@@ -304,15 +304,13 @@ int mt_stacks_push(struct mt_stacks *s, uint32_t index, const void *record, size
 	w = malloc(sizeof(*w) + len);
 	if (!w)
 		return -ENOMEM;
-	*w = (struct waiting){
-		.len = (uint32_t)len,
-		.seq = head.seq,
-		.generation = raw ? 0 : head.generation,
-		.entry = head.entry,
-		.raw = raw,
-		.digest = head.digest,
-		.head = head,
-	};
+	w->len = (uint32_t)len;
+	w->seq = head.seq;
+	w->generation = raw ? 0 : head.generation;
+	w->entry = head.entry;
+	w->raw = raw;
+	w->digest = head.digest;
+	w->head = head;
 	memcpy(w->bytes, record, len);
 	if (is_over(slot, w) || !enqueue(raw ? &slot->raws : &slot->records, w)) {
 		s->counts.duplicates++;
