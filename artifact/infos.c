@@ -19,19 +19,9 @@
 
 #define INFOS_FIRST 4096
 
-static uint64_t kind_of(const struct mt_info *info)
-{
-	return (uint64_t)info->node << 16 | (uint64_t)info->type << 8 | info->function;
-}
-
-static bool is_same(const struct mt_info *a, const struct mt_info *b)
-{
-	return a->size == b->size && kind_of(a) == kind_of(b);
-}
-
 static uint32_t slot_of(const struct mt_info *info, uint32_t cap)
 {
-	uint64_t hash = (kind_of(info) ^ info->size << 40 ^ info->size >> 24) *
+	uint64_t hash = (mt_info_kind(info) ^ info->size << 40 ^ info->size >> 24) *
 			0x9e3779b97f4a7c15ULL;
 
 	hash ^= hash >> 32;
@@ -44,7 +34,7 @@ static uint32_t *find(uint32_t *slots, uint32_t cap, const struct mt_info *rows,
 {
 	uint32_t i = slot_of(info, cap);
 
-	while (slots[i] && !is_same(&rows[slots[i] - 1], info))
+	while (slots[i] && !mt_info_is_same(&rows[slots[i] - 1], info))
 		i = (i + 1) & (2 * cap - 1);
 	return &slots[i];
 }
@@ -106,17 +96,11 @@ static int find_or_add(struct mt_infos *infos, const struct mt_info *info, uint3
 	return 1;
 }
 
-int mt_infos_intern(struct mt_infos *infos, const struct mt_info *info, uint32_t *ret)
+int mt_infos_look_up(struct mt_infos *infos, const struct mt_info *info, uint32_t *ret)
 {
-	uint32_t *recent = &infos->recent[(info->node ? info->node : info->type) % MT_INFOS_RECENT];
-	int r;
+	int r = find_or_add(infos, info, ret);
 
-	if (*recent < infos->n && is_same(&infos->rows[*recent], info)) {
-		*ret = *recent;
-		return 0;
-	}
-	r = find_or_add(infos, info, ret);
 	if (r >= 0)
-		*recent = *ret;
+		*mt_infos_recent(infos, info) = *ret;
 	return r;
 }

@@ -669,48 +669,50 @@ int mt_writer_kept_stack(struct mt_writer *writer, const struct mt_kept_stack *s
 	return packed_kept(writer);
 }
 
-/* The number of the event's info, a new row if there is none yet. */
-static int info_of(struct mt_writer *writer, const struct mt_event *event, uint32_t *ret)
+/* A row for an info that has none, or of which that is not known yet. */
+static __attribute__((noinline)) int look_up_info(struct mt_writer *writer,
+						  const struct mt_info *info, uint32_t *ret)
 {
-	struct mt_info info = { .size = event->size,
-				.node = event->node,
-				.type = event->type,
-				.function = event->function };
 	struct block *infos = &writer->infos;
-	int r = mt_infos_intern(&writer->table, &info, ret);
+	int r = mt_infos_look_up(&writer->table, info, ret);
 
 	if (r == -ENOSPC) {
 		/* Rows of the full table are still to be packed, and events that name them. */
 		close_block(writer);
 		mt_infos_reset(&writer->table);
 		infos->first = 0;
-		r = mt_infos_intern(&writer->table, &info, ret);
+		r = mt_infos_look_up(&writer->table, info, ret);
 	}
 	if (r <= 0)
 		return r;
-	mt_column_delta(&infos->columns[INFO_NODE], info.node);
-	mt_column_varint(&infos->columns[INFO_SIZE], info.size);
-	mt_column_runs(&infos->columns[INFO_TYPE], info.type);
-	mt_column_runs(&infos->columns[INFO_FUNCTION], info.function);
+	mt_column_delta(&infos->columns[INFO_NODE], info->node);
+	mt_column_varint(&infos->columns[INFO_SIZE], info->size);
+	mt_column_runs(&infos->columns[INFO_TYPE], info->type);
+	mt_column_runs(&infos->columns[INFO_FUNCTION], info->function);
 	infos->n++;
 	return 0;
 }
 
 int mt_writer_event(struct mt_writer *writer, const struct mt_event *event)
 {
+	const struct mt_info info = { .size = event->size,
+				      .node = event->node,
+				      .type = event->type,
+				      .function = event->function };
 	struct block *events = &writer->events;
-	uint32_t info;
-	int r;
+	uint32_t row;
+	int r = 0;
 
 	if (writer->error)
 		return writer->error;
 	if (event->type == MT_EVENT_NONE || event->type >= _MT_EVENT_MAX || !event->thread ||
 	    event->thread >= writer->next_thread || event->node >= writer->next_node)
 		return fail(writer, -EINVAL);
-	r = info_of(writer, event, &info);
+	if (!mt_infos_is_recent(&writer->table, &info, &row))
+		r = look_up_info(writer, &info, &row);
 	if (r < 0)
 		return fail(writer, r);
-	mt_column_varint(&events->columns[EVENT_INFO], info);
+	mt_column_varint(&events->columns[EVENT_INFO], row);
 	mt_column_runs(&events->columns[EVENT_THREAD], event->thread);
 	mt_column_delta(&events->columns[EVENT_TIME], event->time_ns);
 	mt_column_delta(&events->columns[EVENT_ADDRESS], event->address);

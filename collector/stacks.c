@@ -650,32 +650,42 @@ void mt_stacks_make_room(struct mt_stacks *s)
 	}
 }
 
+/* A chain that has to be looked for. */
+static __attribute__((noinline)) int resolve(struct mt_stacks *s, uint32_t index,
+					     struct mt_space *space, uint16_t name, uint32_t seq,
+					     uint32_t *ret_node)
+{
+	struct slot *slot = get_slot(s, index);
+
+	if (!slot)
+		return -ENOMEM;
+	if (name >= MT_STACK_ALONE)
+		return resolve_raw(s, index, slot, space, name - MT_STACK_ALONE, ret_node);
+	if (name < MT_DICTIONARY)
+		return resolve_known(s, index, slot, space, name, seq, ret_node);
+	*ret_node = MT_STOP_LOST;
+	return 0;
+}
+
 int mt_stacks_resolve(struct mt_stacks *s, uint32_t index, struct mt_space *space, uint16_t name,
 		      uint32_t seq, uint32_t *ret_node)
 {
 	uint32_t node = MT_STOP_LOST;
-	struct slot *slot;
 	int r = 0;
 
-	if (name >= MT_STACK_NONE) {
-		if (name == (MT_STACK_NONE | MT_NONE_BOOTSTRAP))
-			node = MT_STOP_BOOTSTRAP;
-		else if (name == (MT_STACK_NONE | MT_NONE_UNWANTED))
-			node = MT_STOP_NONE;
-	} else {
+	if (name == MT_STACK_LEARNED) {
 		s->counts.resolved++;
-		slot = get_slot(s, index);
-		if (!slot)
-			return -ENOMEM;
-		if (name >= MT_STACK_ALONE)
-			r = resolve_raw(s, index, slot, space, name - MT_STACK_ALONE, &node);
-		else if (name == MT_STACK_LEARNED)
-			node = learned_node(s, index, seq);
-		else if (name < MT_DICTIONARY)
-			r = resolve_known(s, index, slot, space, name, seq, &node);
+		node = learned_node(s, index, seq);
+	} else if (name < MT_STACK_NONE) {
+		s->counts.resolved++;
+		r = resolve(s, index, space, name, seq, &node);
+		if (r < 0)
+			return r;
+	} else if (name == (MT_STACK_NONE | MT_NONE_BOOTSTRAP)) {
+		node = MT_STOP_BOOTSTRAP;
+	} else if (name == (MT_STACK_NONE | MT_NONE_UNWANTED)) {
+		node = MT_STOP_NONE;
 	}
-	if (r < 0)
-		return r;
 	s->counts.lost += node == MT_STOP_LOST;
 	*ret_node = node;
 	return 0;
