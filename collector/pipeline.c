@@ -34,6 +34,8 @@
 
 /* Of what is left of an old rate after each pass. */
 #define RATE_DECAY 0.98
+/* A ring that needs longer than that is one on which nothing comes. */
+#define SLOWEST_NS 1e12
 #define SWEEP_NS (100 * 1000 * 1000ULL)
 /* A batch that does not get full goes to the encoder after this time. */
 #define PUSH_NS (100 * 1000 * 1000ULL)
@@ -692,7 +694,8 @@ uint64_t mt_pipeline_quarter_ns(const struct mt_pipeline *p)
 	/* Its thread may be waiting: at what rate it would go on, nobody knows. */
 	if (mt_merge_fullest_bytes(p->merge) > p->config.segments->ring_bytes / 2)
 		return 0;
-	return p->fastest > 0 ? (uint64_t)(quarter / p->fastest) : UINT64_MAX;
+	/* A rate of long ago gets so low that the time would be no number any more. */
+	return quarter < p->fastest * SLOWEST_NS ? (uint64_t)(quarter / p->fastest) : UINT64_MAX;
 }
 
 int mt_pipeline_finish(struct mt_pipeline *p)

@@ -9,6 +9,7 @@ test_scripts +=			\
 	%D%/count.test		\
 	%D%/faults.test		\
 	%D%/fixtures.test	\
+	%D%/idle.test		\
 	%D%/keep.test		\
 	%D%/killed.test		\
 	%D%/learned.test	\
@@ -29,6 +30,7 @@ EXTRA_DIST +=				\
 	%D%/faults.py			\
 	%D%/fixtures.py			\
 	%D%/fixtures.tab		\
+	%D%/idle.py			\
 	%D%/keep.py			\
 	%D%/killed.py			\
 	%D%/learned.py			\
