@@ -464,15 +464,15 @@ static bool hear(struct collector *c)
 static uint64_t interval_ns(const struct collector *c)
 {
 	uint64_t drain_ns = c->options.drain_interval_ms * 1000000ULL;
-	uint64_t quarter_ns = c->error ? UINT64_MAX : mt_pipeline_quarter_ns(c->pipeline);
+	uint64_t third_ns = c->error ? UINT64_MAX : mt_pipeline_third_ns(c->pipeline);
 
 	if (!c->error && mt_pipeline_pressed(c->pipeline))
 		return mt_pipeline_gathers(c->pipeline) ? GATHER_STEP_NS : 0;
 	if (c->options.drain_interval_ms > MT_DRAIN_INTERVAL_MS)
 		return drain_ns;
-	if (quarter_ns < WORTH_SLEEPING_NS)
+	if (third_ns < WORTH_SLEEPING_NS)
 		return 0;
-	return quarter_ns < drain_ns ? quarter_ns : drain_ns;
+	return third_ns < drain_ns ? third_ns : drain_ns;
 }
 
 /* Whether a ring is full, or nearly: its threads wait for a pass. */

@@ -34,6 +34,8 @@
 
 /* Of what is left of an old rate after each pass. */
 #define RATE_DECAY 0.98
+/* In less time than this a thread may have been stopped in mid-course: what it did says nothing. */
+#define LEAST_RUN_NS (20 * 1000ULL)
 /* A ring that needs longer than that is one on which nothing comes. */
 #define SLOWEST_NS 1e12
 #define SWEEP_NS (100 * 1000 * 1000ULL)
@@ -641,20 +643,21 @@ static int64_t pass(struct mt_pipeline *p, uint64_t now_ns, uint64_t below_ns)
 	return p->refused_ns ? cells + 1 : cells;
 }
 
-/* The rate of the fastest ring; it is forgotten slowly, so that a pause makes nobody late. */
-static void note_rate(struct mt_pipeline *p, uint64_t now_ns)
+/* The rate of the fastest ring while its thread ran; it is forgotten slowly, so that a pause makes
+ * nobody late. */
+static void note_rate(struct mt_pipeline *p, uint64_t now_ns, uint64_t running_ns)
 {
 	double rate = 0;
 
-	if (now_ns > p->heads_ns)
-		rate = (double)mt_merge_fullest_bytes(p->merge) / (double)(now_ns - p->heads_ns);
+	if (running_ns >= LEAST_RUN_NS)
+		rate = (double)mt_merge_fullest_bytes(p->merge) / (double)running_ns;
 	p->heads_ns = now_ns;
 	p->fastest = rate > p->fastest * RATE_DECAY ? rate : p->fastest * RATE_DECAY;
 }
 
 int64_t mt_pipeline_pass(struct mt_pipeline *p)
 {
-	uint64_t now_ns;
+	uint64_t now_ns, running_ns;
 	int64_t cells;
 	int r;
 
@@ -662,8 +665,9 @@ int64_t mt_pipeline_pass(struct mt_pipeline *p)
 		usleep(mt_faults_pass_ms(p->config.faults) * 1000);
 	mt_pressure_look(p->pressure);
 	now_ns = mt_clock_ns();
+	running_ns = mt_pressure_running_ns(p->pressure, p->heads_ns, now_ns);
 	cells = pass(p, now_ns, now_ns);
-	note_rate(p, now_ns);
+	note_rate(p, now_ns, running_ns);
 	if (cells < 0)
 		return cells;
 	mt_pressure_settle(p->pressure);
@@ -687,15 +691,20 @@ bool mt_pipeline_pressed(const struct mt_pipeline *p)
 	return mt_pressure_is_on(p->pressure);
 }
 
-uint64_t mt_pipeline_quarter_ns(const struct mt_pipeline *p)
+uint64_t mt_pipeline_third_ns(const struct mt_pipeline *p)
 {
-	double quarter = p->config.segments->ring_bytes / 4.0;
+	double third = p->config.segments->ring_bytes / 3.0;
+	uint64_t third_ns, gone_ns = mt_clock_ns() - p->heads_ns;
 
 	/* Its thread may be waiting: at what rate it would go on, nobody knows. */
 	if (mt_merge_fullest_bytes(p->merge) > p->config.segments->ring_bytes / 2)
 		return 0;
 	/* A rate of long ago gets so low that the time would be no number any more. */
-	return quarter < p->fastest * SLOWEST_NS ? (uint64_t)(quarter / p->fastest) : UINT64_MAX;
+	if (third >= p->fastest * SLOWEST_NS)
+		return UINT64_MAX;
+	/* What the last pass took, the ring was filled in, too. */
+	third_ns = (uint64_t)(third / p->fastest);
+	return third_ns > gone_ns ? third_ns - gone_ns : 0;
 }
 
 int mt_pipeline_finish(struct mt_pipeline *p)

@@ -269,6 +269,14 @@ static uint64_t latch_ns_of(const struct mt_pressure *p)
 	return ns < p->begin_ns ? ns : p->begin_ns - 1;
 }
 
+uint64_t mt_pressure_running_ns(const struct mt_pressure *p, uint64_t since_ns, uint64_t now_ns)
+{
+	uint64_t from_ns = since_ns > p->last_release_ns ? since_ns : p->last_release_ns;
+	uint64_t until_ns = p->episode ? latch_ns_of(p) : now_ns;
+
+	return until_ns > from_ns ? until_ns - from_ns : 0;
+}
+
 static void on_let_go(void *ctx, uint32_t tgid, uint64_t paused_ns)
 {
 	add_paused(ctx, tgid, paused_ns);

@@ -90,6 +90,10 @@ uint32_t mt_pressure_most_paused(const struct mt_pressure *pressure);
 /* At the end of a run, or of the recording: releases, and begins no other. */
 void mt_pressure_stop(struct mt_pressure *pressure);
 
+/* How much of the time from since_ns to now_ns threads ran: an episode ends, and another begins. */
+uint64_t mt_pressure_running_ns(const struct mt_pressure *pressure, uint64_t since_ns,
+				uint64_t now_ns);
+
 static inline void mt_pressure_freep(struct mt_pressure **pressure)
 {
 	mt_pressure_free(*pressure);
