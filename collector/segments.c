@@ -132,7 +132,7 @@ static int open_learned(struct mt_segments *s)
 	void *at;
 	int r;
 
-	s->learned_size = MT_LEARNED_BYTES * (size_t)MT_SLOTS;
+	s->learned_size = MT_LEARNED_BYTES * (size_t)MT_CHUNKS;
 	r = map_memfd("memtrack-learned", MFD_ALLOW_SEALING, s->learned_size, &s->learned_fd, &at);
 	if (r < 0)
 		return r == -ENOMEM || r == -EFBIG ? 0 : r;
@@ -266,7 +266,7 @@ struct mt_learned *mt_segments_learned(const struct mt_segments *s, uint32_t slo
 {
 	if (!s->learned)
 		return NULL;
-	return (struct mt_learned *)(s->learned + MT_LEARNED_BYTES * slot);
+	return (struct mt_learned *)(s->learned + MT_LEARNED_BYTES * (slot / MT_CHUNK_SLOTS));
 }
 
 bool mt_segments_slot_held(const struct mt_segments *s, uint32_t slot)
@@ -322,8 +322,8 @@ int mt_segments_give_chunk(struct mt_segments *s, bool inline_only, uint64_t now
 		welcome->scratch_offset = s->scratch_offset;
 	}
 	welcome->references_offset = welcome->references_stride * welcome->first_slot;
-	welcome->learned_stride = s->learned ? MT_LEARNED_BYTES : 0;
-	welcome->learned_offset = welcome->learned_stride * welcome->first_slot;
+	welcome->learned_bytes = s->learned ? MT_LEARNED_BYTES : 0;
+	welcome->learned_offset = welcome->learned_bytes * c;
 	return 0;
 }
 

@@ -82,7 +82,8 @@ const struct mt_cell *mt_segments_cells(const struct mt_segments *segments, uint
 /* NULL where stacks are not compressed. */
 struct mt_reference *mt_segments_reference(const struct mt_segments *segments, uint32_t slot);
 
-/* The slot's area of wire/learned.h, which no target can write; NULL where nothing is taught. */
+/* What the slot's chunk has of wire/learned.h, which no target can write; NULL where nothing is
+ * taught. */
 struct mt_learned *mt_segments_learned(const struct mt_segments *segments, uint32_t slot);
 
 /* Whether a living thread holds the slot. */

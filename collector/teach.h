@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 /*
- * teach.h - chains into the areas where threads look for theirs, wire/learned.h
+ * teach.h - chains into the areas where threads look for theirs, wire/learned.h: the threads of a
+ *           process have them of each other, as far as their slots are in one chunk
  *
  * Taught is what a thread can find out by itself, word for word as the unwinder did: a chain
  * whose functions are all left by simple rows and that ends at the outermost one, or at the
@@ -16,7 +17,7 @@
  *              are borrowed and have areas.
  *   Errors:    -ENOMEM.  What there is no room for takes another's place.
  *   Threads:   one.
- *   Bounds:    17 bytes for each node of the tree, 56 for each slot; the areas as they are
+ *   Bounds:    17 bytes for each node of the tree, 72 for each slot; the areas as they are
  *              used.
  */
 #include <stdbool.h>

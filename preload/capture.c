@@ -144,7 +144,8 @@ static bool find_learned(const struct mt_self *self, uint64_t start, const struc
 	if (in_use && in_use <= start && mt_thread_on_stack(self, in_use) &&
 	    mt_thread_on_stack(self, start))
 		mt_trail_forget(own->trail);
-	return mt_learned_chain(own->learned, own->trail, &window, ret_name) &&
+	return mt_learned_chain(own->learned, self->ring.slot % MT_CHUNK_SLOTS, own->trail, &window,
+				ret_name) &&
 	       !mt_thread_copy_torn(self, extent);
 }
 

@@ -227,8 +227,8 @@ static bool sane(const struct mt_welcome *welcome)
 	       (!welcome->references_stride ||
 		(welcome->references_stride >= MT_WORDS_OFFSET + budget &&
 		 (welcome->capture == MT_CAPTURE_EBPF || welcome->scratch_offset))) &&
-	       (!welcome->learned_stride ||
-		(welcome->learned_stride == MT_LEARNED_BYTES && welcome->references_stride));
+	       (!welcome->learned_bytes ||
+		(welcome->learned_bytes == MT_LEARNED_BYTES && welcome->references_stride));
 }
 
 /* The program's address space has a limit, which what can be done without is not to use up. */
@@ -248,7 +248,6 @@ static int add_chunk(const struct mt_welcome *welcome, const int *fds)
 	uint64_t heads_bytes = MT_CHUNK_SLOTS * MT_PAGE_BYTES;
 	uint64_t rings_bytes = MT_CHUNK_SLOTS * (uint64_t)welcome->ring_bytes;
 	uint64_t references_bytes = MT_CHUNK_SLOTS * welcome->references_stride;
-	uint64_t learned_bytes = MT_CHUNK_SLOTS * welcome->learned_stride;
 	struct mt_chunk chunk = {
 		.references_stride = welcome->references_stride,
 		.scratch_offset = welcome->scratch_offset,
@@ -266,14 +265,14 @@ static int add_chunk(const struct mt_welcome *welcome, const int *fds)
 	if (references_bytes)
 		chunk.references = map(references_bytes, protection, fds[MT_FD_REFERENCES],
 				       welcome->references_offset);
-	if (learned_bytes && !is_short_of_space())
-		chunk.learned = map(learned_bytes, PROT_NONE, fds[MT_FD_LEARNED],
+	if (welcome->learned_bytes && !is_short_of_space())
+		chunk.learned = map(welcome->learned_bytes, PROT_READ, fds[MT_FD_LEARNED],
 				    welcome->learned_offset);
 	if (!chunk.heads || !chunk.rings || (references_bytes && !chunk.references)) {
 		unmap(chunk.heads, heads_bytes);
 		unmap(chunk.rings, rings_bytes);
 		unmap(chunk.references, references_bytes);
-		unmap(chunk.learned, learned_bytes);
+		unmap((void *)chunk.learned, welcome->learned_bytes);
 		return -ENOMEM;
 	}
 	mt_session.chunks[n] = chunk;

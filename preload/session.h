@@ -30,8 +30,8 @@ struct mt_trail;
 /* What this process has of a slot for itself. */
 struct mt_own {
 	char *copy;			  /* room for the copy of a window; NULL: not yet */
-	const struct mt_learned *learned; /* can be read; NULL: there is none, */
-	struct mt_trail *trail;		  /* else preload/learned.h */
+	const struct mt_learned *learned; /* the chunk's; NULL: there is none, or no trail */
+	struct mt_trail *trail;		  /* preload/learned.h */
 };
 
 /* Slots as this process has them mapped. */
@@ -42,8 +42,8 @@ struct mt_chunk {
 	uint64_t references_stride;
 	uint64_t scratch_offset;
 	uint32_t first_slot;
-	uint32_t capture; /* MT_CAPTURE_* */
-	char *learned;	  /* areas of wire/learned.h, MT_LEARNED_BYTES each; NULL: none */
+	uint32_t capture;		  /* MT_CAPTURE_* */
+	const struct mt_learned *learned; /* NULL: there is none */
 	struct mt_own own[MT_CHUNK_SLOTS];
 };
 

@@ -351,18 +351,15 @@ static bool has_rseq(void)
 	return (int32_t) * (const volatile uint32_t *)&rseq->cpu_id >= 0;
 }
 
-/* Makes the slot's learned chains readable, if there are any to come. */
-static void show_learned(struct mt_own *own, const struct mt_chunk *chunk, uint32_t i)
+/* What the slot's owner needs to look up chains, if there are any to come. */
+static void begin_trail(struct mt_own *own, const struct mt_chunk *chunk)
 {
-	char *at = chunk->learned + i * MT_LEARNED_BYTES;
-
 	if (own->trail)
 		mt_trail_forget(own->trail);
 	else if (chunk->learned)
 		own->trail = map_private(mt_trail_bytes());
-	if (own->trail && !own->learned &&
-	    !mt_syscall3(SYS_mprotect, (long)at, MT_LEARNED_BYTES, PROT_READ))
-		own->learned = (const struct mt_learned *)at;
+	if (own->trail)
+		own->learned = chunk->learned;
 }
 
 /* Takes slot i of the chunk; false: it is another's, or of no use. */
@@ -395,7 +392,7 @@ static bool take_slot(struct mt_self *self, struct mt_chunk *chunk, uint32_t i)
 				? (void *)(reference + chunk->scratch_offset)
 				: NULL;
 	self->own = &chunk->own[i];
-	show_learned(self->own, chunk, i);
+	begin_trail(self->own, chunk);
 	self->capture_start = 0;
 	self->piece_id = 0;
 	mt_ring_take_over(&self->ring);

@@ -37,7 +37,7 @@ struct mt_hello {
 #define MT_FD_CONTROL 0	   /* struct mt_control at offset 0 */
 #define MT_FD_RINGS 1	   /* the gate at 0, the chunk at rings_offset */
 #define MT_FD_REFERENCES 2 /* at references_offset, references_stride for each slot */
-#define MT_FD_LEARNED 3	   /* at learned_offset, learned_stride for each slot; read-only */
+#define MT_FD_LEARNED 3	   /* at learned_offset, learned_bytes; read-only */
 #define MT_FDS 4	   /* less what has a stride of 0: the last, or the last two */
 
 struct mt_welcome {
@@ -54,13 +54,13 @@ struct mt_welcome {
 	__u64 scratch_offset; /* in each stride; 0: the slot has none (BPF has its own) */
 	__u64 rings_offset;   /* mt_chunk_offset() */
 	__u64 learned_offset;
-	__u64 learned_stride; /* MT_LEARNED_BYTES; 0: nothing is learned */
+	__u64 learned_bytes; /* MT_LEARNED_BYTES; 0: nothing is learned */
 };
 
 /* How many descriptors come with a welcome without an error. */
 static inline int mt_welcome_fds(const struct mt_welcome *welcome)
 {
-	return MT_FDS - !welcome->references_stride - !welcome->learned_stride;
+	return MT_FDS - !welcome->references_stride - !welcome->learned_bytes;
 }
 
 _Static_assert(sizeof(struct mt_hello) == 512, "struct mt_hello changed size");

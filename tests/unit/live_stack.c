@@ -272,15 +272,15 @@ static bool learns(const struct mt_window *window, uint32_t node)
 	};
 	uint32_t name = node;
 
-	mt_learned_chain(mt_segments_learned(segments, 0), trail, &same, &name);
+	mt_learned_chain(mt_segments_learned(segments, 0), 0, trail, &same, &name);
 	if (name != node)
 		return false;
 	if (mt_teach_chain(teach, 0, epoch, unwinder, &space, window, node) < 0)
 		fail("no memory");
 	if (!mt_teach_used(teach, 0, node))
-		return !mt_learned_chain(mt_segments_learned(segments, 0), trail, &same, &name);
+		return !mt_learned_chain(mt_segments_learned(segments, 0), 0, trail, &same, &name);
 	live.learned++;
-	return mt_learned_chain(mt_segments_learned(segments, 0), trail, &same, &name) &&
+	return mt_learned_chain(mt_segments_learned(segments, 0), 0, trail, &same, &name) &&
 	       name == node;
 }
 

@@ -16,6 +16,9 @@
 #define STACK_WORDS 1024
 #define CHAINS_MAX 4000
 #define EPOCH 77
+#define SLOT 3
+#define AREA 5
+#define PLACES MT_LEARNED_CHAINS
 #define POINT 0x123456789abcdefULL
 #define BOTTOM (base + 8 * STACK_WORDS)
 
@@ -53,10 +56,9 @@ static uint64_t *word(uint64_t at)
 	return &stack[(at - base) / 8];
 }
 
-static bool put(struct mt_learned_entry *entries, uint64_t n, uint64_t key, uint64_t value)
+static bool put(struct mt_learned_entry *entries, uint64_t n, uint64_t place, uint64_t key,
+		uint64_t value)
 {
-	uint64_t place = mt_learned_place(key, n);
-
 	for (int i = 0; i < MT_LEARNED_PROBES; i++) {
 		struct mt_learned_entry *entry = &entries[(place + i) & (n - 1)];
 
@@ -70,12 +72,13 @@ static bool put(struct mt_learned_entry *entries, uint64_t n, uint64_t key, uint
 
 static void teach_rows(void)
 {
-	struct mt_learned_entry *rows = (struct mt_learned_entry *)mt_learned_rows(learned);
+	struct mt_learned_entry *rows = (struct mt_learned_entry *)mt_learned_rows(learned, AREA);
 
 	for (int i = 0; i < FUNCTIONS; i++)
-		ck_assert(put(
-			rows, MT_LEARNED_ROWS, functions[i].pc,
-			MT_LEARNED_ROW(functions[i].kind, functions[i].rbp, functions[i].offset)));
+		ck_assert(put(rows, MT_LEARNED_ROWS, mt_learned_row_place(functions[i].pc),
+			      functions[i].pc,
+			      MT_LEARNED_ROW(functions[i].kind, 8 * functions[i].rbp,
+					     8 * functions[i].offset)));
 }
 
 static void make_functions(void)
@@ -108,8 +111,10 @@ static void setup(void)
 	chains = calloc(CHAINS_MAX, sizeof(*chains));
 	ck_assert(learned && trail && chains);
 	memset(learned, 0, MT_LEARNED_BYTES);
-	learned->epoch = EPOCH;
-	learned->point = POINT;
+	learned->slots[SLOT] = (struct mt_learned_slot){ .seq = 2, .epoch = EPOCH, .area = AREA };
+	learned->powers[0] = POINT;
+	for (int i = 1; i < MT_LEARNED_FRAMES; i++)
+		learned->powers[i] = mt_learned_times(learned->powers[i - 1], POINT);
 	n_chains = 0;
 	base = (uint64_t)stack;
 	make_functions();
@@ -251,17 +256,20 @@ static int find_taught(const struct chain *chain)
 
 static void teach(const struct chain *chain)
 {
-	struct mt_learned_entry *entries = (struct mt_learned_entry *)mt_learned_chains(learned);
+	struct mt_learned_entry *entries = (struct mt_learned_entry *)mt_learned_chains(learned,
+											AREA);
 	uint64_t digest = chain->how;
 
 	if (n_chains == CHAINS_MAX)
 		return;
 	for (uint32_t i = chain->n; i-- > 0;)
-		digest = mt_learned_digest_frame(digest, chain->pcs[i], POINT);
-	if (!put(entries, MT_LEARNED_CHAINS, mt_learned_digest_key(digest), n_chains))
+		digest = mt_learned_digest_frame(digest, chain->pcs[i],
+						 learned->powers[chain->n - 1 - i]);
+	digest = mt_learned_digest_key(digest);
+	if (!put(entries, PLACES, mt_learned_chain_place(digest), digest, n_chains))
 		return; /* its places are taken */
 	chains[n_chains++] = *chain;
-	learned->taught = 1;
+	learned->places[AREA] = PLACES;
 }
 
 static uint32_t found, unknown, untaught;
@@ -274,7 +282,7 @@ static void compare(uint64_t start, uint64_t end)
 	bool whole = oracle_walk(start, end, &chain);
 	int taught = whole ? find_taught(&chain) : -1;
 	uint32_t name = UINT32_MAX;
-	bool is_found = mt_learned_chain(learned, trail, &window, &name);
+	bool is_found = mt_learned_chain(learned, SLOT, trail, &window, &name);
 
 	ck_assert_msg(!is_found || (taught >= 0 && name == (uint32_t)taught),
 		      "a chain that is not the window's: %u instead of %d", name, taught);
@@ -380,34 +388,34 @@ START_TEST(not_now)
 
 	while (!oracle_walk(start, BOTTOM, &chain))
 		start = window.start = make_stack(BOTTOM, 10);
-	ck_assert(!mt_learned_chain(learned, trail, &window, &name));
+	ck_assert(!mt_learned_chain(learned, SLOT, trail, &window, &name));
 	teach(&chain);
-	ck_assert(mt_learned_chain(learned, trail, &window, &name));
+	ck_assert(mt_learned_chain(learned, SLOT, trail, &window, &name));
 	ck_assert_uint_eq(name, 0);
 
-	learned->seq = 1;
-	ck_assert(!mt_learned_chain(learned, trail, &window, &name));
-	learned->seq = 2;
-	ck_assert(mt_learned_chain(learned, trail, &window, &name));
+	learned->slots[SLOT].seq = 3;
+	ck_assert(!mt_learned_chain(learned, SLOT, trail, &window, &name));
+	learned->slots[SLOT].seq = 4;
+	ck_assert(mt_learned_chain(learned, SLOT, trail, &window, &name));
 	window.epoch++;
-	ck_assert(!mt_learned_chain(learned, trail, &window, &name));
+	ck_assert(!mt_learned_chain(learned, SLOT, trail, &window, &name));
 	window.epoch--;
-	learned->taught = 0;
-	ck_assert(!mt_learned_chain(learned, trail, &window, &name));
-	learned->taught = 1;
+	learned->places[AREA] = 0;
+	ck_assert(!mt_learned_chain(learned, SLOT, trail, &window, &name));
+	learned->places[AREA] = PLACES;
 
 	memcpy(trail, &start, sizeof(start)); /* in use */
 	ck_assert_uint_eq(mt_trail_in_use(trail), start);
-	ck_assert(!mt_learned_chain(learned, trail, &window, &name));
+	ck_assert(!mt_learned_chain(learned, SLOT, trail, &window, &name));
 	mt_trail_forget(trail);
 	ck_assert_uint_eq(mt_trail_in_use(trail), 0);
-	ck_assert(mt_learned_chain(learned, trail, &window, &name));
+	ck_assert(mt_learned_chain(learned, SLOT, trail, &window, &name));
 }
 END_TEST
 
 static void forget_row(uint64_t pc)
 {
-	struct mt_learned_entry *rows = (struct mt_learned_entry *)mt_learned_rows(learned);
+	struct mt_learned_entry *rows = (struct mt_learned_entry *)mt_learned_rows(learned, AREA);
 
 	for (size_t i = 0; i < MT_LEARNED_ROWS; i++)
 		if (rows[i].key == pc)
@@ -436,9 +444,9 @@ static void remembers(const struct function *outer, int n_outer, const struct fu
 	ck_assert(oracle_walk(start, BOTTOM, &chain));
 	ck_assert_uint_eq(chain.n, (uint32_t)(n_outer + n_inner));
 	teach(&chain);
-	ck_assert(mt_learned_chain(learned, trail, &window, &name));
+	ck_assert(mt_learned_chain(learned, SLOT, trail, &window, &name));
 	forget_row(outer->pc);
-	ck_assert(mt_learned_chain(learned, trail, &window, &name));
+	ck_assert(mt_learned_chain(learned, SLOT, trail, &window, &name));
 	ck_assert_uint_eq(name, n_chains - 1);
 }
 
@@ -465,13 +473,14 @@ START_TEST(digest_is_the_polynomial)
 	for (int i = 0; i < 100000; i++) {
 		uint64_t a = (state ^ random_below(UINT64_MAX)) & MT_LEARNED_PRIME;
 		uint64_t b = (state * 3 ^ random_below(UINT64_MAX)) & MT_LEARNED_PRIME;
+		uint64_t pc = state * 5;
 		unsigned __int128 product = (unsigned __int128)a * b;
 
 		ck_assert_uint_eq(mt_learned_times(a, b) % MT_LEARNED_PRIME,
 				  (uint64_t)(product % MT_LEARNED_PRIME));
-		ck_assert_uint_eq(
-			mt_learned_digest_frame(a, b, POINT) % MT_LEARNED_PRIME,
-			(uint64_t)(((unsigned __int128)a * POINT + b) % MT_LEARNED_PRIME));
+		product = (unsigned __int128)(pc % MT_LEARNED_PRIME) * b;
+		ck_assert_uint_eq(mt_learned_digest_frame(a, pc, b) % MT_LEARNED_PRIME,
+				  (uint64_t)((product + a) % MT_LEARNED_PRIME));
 	}
 }
 END_TEST

@@ -96,11 +96,20 @@ static void put(uint64_t address, uint64_t word)
 	words[(address / 8) & window.mask] = word;
 }
 
+/* What is made of the window. */
+static uint32_t unwind_again(struct mt_space *space)
+{
+	uint32_t node;
+
+	ck_assert_int_eq(mt_unwind(unwinder, space, &window, &tree, &node), 0);
+	ck_assert_uint_ge(node, MT_NODE_FIRST);
+	return node;
+}
+
 /* Calls of the function by itself, so many deep; returns what was made of them. */
 static uint32_t unwind(struct mt_space *space, unsigned int depth)
 {
 	uint64_t at = STACK + 8 * MT_SAVED_WORDS;
-	uint32_t node;
 
 	put(STACK + 8 * MT_SAVED_RIP, BIAS + FUNCTION + 0x10);
 	put(STACK + 8 * MT_SAVED_RBP, at);
@@ -110,9 +119,7 @@ static uint32_t unwind(struct mt_space *space, unsigned int depth)
 	}
 	put(at, 0);
 	put(at + 8, 0);
-	ck_assert_int_eq(mt_unwind(unwinder, space, &window, &tree, &node), 0);
-	ck_assert_uint_ge(node, MT_NODE_FIRST);
-	return node;
+	return unwind_again(space);
 }
 
 static void teach_slot(uint32_t slot, const struct mt_space *space, uint32_t epoch, uint32_t node)
@@ -128,10 +135,11 @@ static void teach_node(const struct mt_space *space, uint32_t epoch, uint32_t no
 /* Whether the slot's area has a chain of that name. */
 static bool has(uint32_t slot, uint32_t node)
 {
-	const struct mt_learned_entry *chains = mt_learned_chains(
-		mt_segments_learned(segments, slot));
+	const struct mt_learned *learned = mt_segments_learned(segments, slot);
+	const struct mt_learned_slot *its = &learned->slots[slot % MT_CHUNK_SLOTS];
+	const struct mt_learned_entry *chains = mt_learned_chains(learned, its->area);
 
-	for (uint32_t i = 0; i < MT_LEARNED_CHAINS; i++)
+	for (uint32_t i = 0; its->seq && i < MT_LEARNED_CHAINS; i++)
 		if (chains[i].key && chains[i].value == node)
 			return true;
 	return false;
@@ -157,7 +165,7 @@ START_TEST(guesses_are_not_taught)
 
 	teach_node(&unknown, EPOCH, node);
 	ck_assert(!mt_teach_used(teach, SLOT, node));
-	ck_assert_uint_eq(mt_segments_learned(segments, SLOT)->taught, 0);
+	ck_assert_uint_eq(mt_segments_learned(segments, SLOT)->places[0], 0);
 }
 END_TEST
 
@@ -178,6 +186,57 @@ START_TEST(told_to_others)
 	ck_assert(!has(SLOT + 2, node));
 	ck_assert(!has(SLOT + 4, node));
 	ck_assert(!has(SLOT + MT_CHUNK_SLOTS, node));
+}
+END_TEST
+
+/* What an epoch knows lasts, however many others its chunk's other slots go through. */
+START_TEST(areas_last)
+{
+	uint32_t node = unwind(&known, 3);
+
+	teach_slot(SLOT, &known, EPOCH, node);
+	teach_slot(SLOT + 1, &known, EPOCH, node);
+	for (uint32_t i = 1; i <= 3 * MT_CHUNK_SLOTS; i++) {
+		teach_slot(SLOT, &known, EPOCH + i, unwind(&known, 4));
+		ck_assert(!has(SLOT, node));
+		ck_assert(has(SLOT + 1, node));
+	}
+	teach_slot(SLOT, &known, EPOCH, node);
+	ck_assert(has(SLOT, node));
+	ck_assert_uint_eq(mt_segments_learned(segments, SLOT)->slots[SLOT].area,
+			  mt_segments_learned(segments, SLOT)->slots[SLOT + 1].area);
+}
+END_TEST
+
+#define CALLS 40
+
+/* Of three frames, which chain i. */
+static uint32_t unwind_one_of_many(unsigned int i)
+{
+	unwind(&known, 3);
+	put(STACK + 8 * MT_SAVED_RIP, BIAS + FUNCTION + 0x10 + i % CALLS);
+	put(STACK + 8 * MT_SAVED_WORDS + 8, BIAS + FUNCTION + 0x10 + i / CALLS);
+	return unwind_again(&known);
+}
+
+/* There are more places where more chains are, and none is lost. */
+START_TEST(places_grow)
+{
+	const struct mt_learned *learned = mt_segments_learned(segments, SLOT);
+	uint32_t nodes[CALLS * CALLS], found = 0;
+
+	for (unsigned int i = 0; i < CALLS * CALLS; i++) {
+		nodes[i] = unwind_one_of_many(i);
+		teach_node(&known, EPOCH, nodes[i]);
+		teach_node(&known, EPOCH, nodes[i]);
+	}
+	ck_assert_uint_ge(learned->places[learned->slots[SLOT].area], 4 * MT_LEARNED_CHAINS_MIN);
+	ck_assert_uint_eq(learned->slots[SLOT].seq % 2, 0);
+	for (unsigned int i = 0; i < CALLS * CALLS; i++) {
+		ck_assert(mt_teach_used(teach, SLOT, nodes[i]));
+		found += has(SLOT, nodes[i]);
+	}
+	ck_assert_uint_eq(found, CALLS * CALLS);
 }
 END_TEST
 
@@ -210,13 +269,13 @@ START_TEST(no_room)
 
 	ck_assert_int_eq(getrlimit(RLIMIT_AS, &was), 0);
 	limit = was;
-	limit.rlim_cur = address_space_bytes() + MT_LEARNED_BYTES * (rlim_t)MT_SLOTS / 2;
+	limit.rlim_cur = address_space_bytes() + MT_LEARNED_BYTES * (rlim_t)MT_CHUNKS / 2;
 	ck_assert_int_eq(setrlimit(RLIMIT_AS, &limit), 0);
 	ck_assert_int_eq(mt_segments_open(&config, &small), 0);
 	ck_assert_int_eq(setrlimit(RLIMIT_AS, &was), 0);
 	ck_assert_ptr_null(small->learned);
 	ck_assert_int_eq(mt_segments_give_chunk(small, false, 1, &welcome), 0);
-	ck_assert_uint_eq(welcome.learned_stride, 0);
+	ck_assert_uint_eq(welcome.learned_bytes, 0);
 	mt_segments_close(small);
 }
 END_TEST
@@ -232,6 +291,8 @@ int main(void)
 	tcase_add_test(tcase, also_had_by_a_guess);
 	tcase_add_test(tcase, guesses_are_not_taught);
 	tcase_add_test(tcase, told_to_others);
+	tcase_add_test(tcase, areas_last);
+	tcase_add_test(tcase, places_grow);
 	tcase_add_test(tcase, never_taught);
 	tcase_add_test(tcase, no_room);
 	suite_add_tcase(suite, tcase);
