@@ -372,6 +372,8 @@ void mt_serve_free(void *p, size_t a, size_t b, long number)
 {
 	void (*real)(void *, size_t, size_t);
 
+	/* Where most allocators keep what they know of a block: the clock holds its reads back. */
+	__builtin_prefetch((const char *)p - sizeof(size_t), 1);
 	if (p && !mt_arena_owns(p) && !mt_session_usable())
 		return; /* Nobody has a block of the real ones yet. */
 	/* An operator that was not looked up when its stub asked. */
