@@ -158,7 +158,6 @@ static uint64_t take_map(const uint8_t **at, uint32_t index)
 	return map;
 }
 
-/* XORs a group with what the record has of it, which ends where the cursor is. */
 static inline uint32_t half_at(const char *halves, size_t i)
 {
 	uint32_t half;
