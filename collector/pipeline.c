@@ -39,6 +39,12 @@
 /* A ring that needs longer than that is one on which nothing comes. */
 #define SLOWEST_NS 1e12
 #define SWEEP_NS (100 * 1000 * 1000ULL)
+/* A pass is due when the fastest ring has been filled so far since the last one began.  Where the
+ * collector is hardly faster than the threads, time that it sleeps is time that they wait for. */
+#define USUAL_SHARE 0.4
+#define BUSY_SHARE 0.1
+/* A pass that found less of a ring says nothing of how long all would take. */
+#define TELLING_SHARE 0.025
 /* A batch that does not get full goes to the encoder after this time. */
 #define PUSH_NS (100 * 1000 * 1000ULL)
 /* How long a record that is being written is waited for at the end of a run. */
@@ -691,20 +697,30 @@ bool mt_pipeline_pressed(const struct mt_pipeline *p)
 	return mt_pressure_is_on(p->pressure);
 }
 
-uint64_t mt_pipeline_third_ns(const struct mt_pipeline *p)
+/* Whether the last pass took more than half of the time in which what it found came. */
+static bool is_busy(const struct mt_pipeline *p, uint64_t took_ns)
 {
-	double third = p->config.segments->ring_bytes / 3.0;
-	uint64_t third_ns, gone_ns = mt_clock_ns() - p->heads_ns;
+	uint64_t found = mt_merge_fullest_bytes(p->merge);
+
+	return found > p->config.segments->ring_bytes * TELLING_SHARE &&
+	       (double)took_ns * p->fastest > (double)found / 2;
+}
+
+uint64_t mt_pipeline_due_ns(const struct mt_pipeline *p)
+{
+	uint64_t took_ns = mt_clock_ns() - p->heads_ns, due_ns;
+	double bytes = p->config.segments->ring_bytes *
+		       (is_busy(p, took_ns) ? BUSY_SHARE : USUAL_SHARE);
 
 	/* Its thread may be waiting: at what rate it would go on, nobody knows. */
 	if (mt_merge_fullest_bytes(p->merge) > p->config.segments->ring_bytes / 2)
 		return 0;
 	/* A rate of long ago gets so low that the time would be no number any more. */
-	if (third >= p->fastest * SLOWEST_NS)
+	if (bytes >= p->fastest * SLOWEST_NS)
 		return UINT64_MAX;
 	/* What the last pass took, the ring was filled in, too. */
-	third_ns = (uint64_t)(third / p->fastest);
-	return third_ns > gone_ns ? third_ns - gone_ns : 0;
+	due_ns = (uint64_t)(bytes / p->fastest);
+	return due_ns > took_ns ? due_ns - took_ns : 0;
 }
 
 int mt_pipeline_finish(struct mt_pipeline *p)

@@ -64,9 +64,8 @@ bool mt_pipeline_pressed(const struct mt_pipeline *pipeline);
 /* Whether nothing but that is waited for that more threads park. */
 bool mt_pipeline_gathers(const struct mt_pipeline *pipeline);
 
-/* In how many ns, by what the last passes saw, the fastest ring will have been a third filled
- * since the last pass began. */
-uint64_t mt_pipeline_third_ns(const struct mt_pipeline *pipeline);
+/* In how many ns, by the rate at which rings were filled lately, a pass is due. */
+uint64_t mt_pipeline_due_ns(const struct mt_pipeline *pipeline);
 
 /* Passes until nothing is left, without regard to time, or until a program that goes on
  * although it was told to stop has had its share; then puts what is known to end. */
