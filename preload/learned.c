@@ -20,8 +20,6 @@
 #include "preload/learned.h"
 
 #define EXTRA_WORDS (2 * MT_LEARNED_FRAMES)
-/* The CFA, the caller's rbp, the word that ends the chain. */
-#define STEP_EXTRAS 3
 /* Return addresses that are compared at a time; and, of the innermost ones, one by one. */
 #define BATCH 4
 #define LAST 6
@@ -357,6 +355,9 @@ static inline uint64_t find_key(struct mt_trail *trail, struct walk *walk)
 	uint32_t n = 0;
 
 	walk->outer = (int)count_matches(walk, trail) - 1;
+	/* Extra words of what lies below the walk's frame may not be in the window. */
+	while (walk->outer >= 0 && trail->sp[walk->outer] < walk->sp)
+		walk->outer--;
 	if (walk->outer >= 0 && trail->frames[trail->n - 1].extras)
 		drop_changed(walk, trail);
 	switch (walk_up(walk, trail)) {

@@ -11,6 +11,7 @@
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #define FUNCTIONS 40
 #define STACK_WORDS 1024
@@ -21,6 +22,8 @@
 #define PLACES MT_LEARNED_CHAINS
 #define POINT 0x123456789abcdefULL
 #define BOTTOM (base + 8 * STACK_WORDS)
+#define ROOM_BYTES (8 * STACK_WORDS)
+#define GUARD_BYTES 65536
 
 struct function {
 	uint64_t pc;
@@ -41,6 +44,7 @@ static struct mt_learned *learned;
 static struct mt_trail *trail;
 static uint64_t stack[STACK_WORDS] __attribute__((aligned(4096)));
 static uint64_t base; /* the stack's address, as far as the walk knows */
+static char *room;    /* for a copy of a window, with pages around it that can not be read */
 static uint64_t state = 88172645463325252ULL;
 
 static uint64_t random_below(uint64_t n)
@@ -117,12 +121,18 @@ static void setup(void)
 		learned->powers[i] = mt_learned_times(learned->powers[i - 1], POINT);
 	n_chains = 0;
 	base = (uint64_t)stack;
+	room = mmap(NULL, ROOM_BYTES + 2 * GUARD_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		    0);
+	ck_assert_ptr_ne(room, MAP_FAILED);
+	room += GUARD_BYTES;
+	ck_assert_int_eq(mprotect(room, ROOM_BYTES, PROT_READ | PROT_WRITE), 0);
 	make_functions();
 	teach_rows();
 }
 
 static void teardown(void)
 {
+	munmap(room - GUARD_BYTES, ROOM_BYTES + 2 * GUARD_BYTES);
 	free(learned);
 	free(trail);
 	free(chains);
@@ -274,6 +284,16 @@ static void teach(const struct chain *chain)
 
 static uint32_t found, unknown, untaught;
 
+/* Puts the window's words elsewhere, with nothing that could be read before them, or behind. */
+static void move_away(struct mt_learned_window *window)
+{
+	uint64_t bytes = window->end - window->start;
+	char *at = random_below(2) ? room : room + ROOM_BYTES - bytes;
+
+	memcpy(at, word(window->start), bytes);
+	window->shift = (uint64_t)at - window->start;
+}
+
 /* Both walks of the window as it is now; what is new is taught one time in two. */
 static void compare(uint64_t start, uint64_t end)
 {
@@ -282,8 +302,11 @@ static void compare(uint64_t start, uint64_t end)
 	bool whole = oracle_walk(start, end, &chain);
 	int taught = whole ? find_taught(&chain) : -1;
 	uint32_t name = UINT32_MAX;
-	bool is_found = mt_learned_chain(learned, SLOT, trail, &window, &name);
+	bool is_found;
 
+	if (random_below(4))
+		move_away(&window);
+	is_found = mt_learned_chain(learned, SLOT, trail, &window, &name);
 	ck_assert_msg(!is_found || (taught >= 0 && name == (uint32_t)taught),
 		      "a chain that is not the window's: %u instead of %d", name, taught);
 	ck_assert(is_found || taught < 0);
@@ -371,6 +394,48 @@ START_TEST(calls_and_returns)
 			start = sp - 8 * MT_SAVED_WORDS;
 			*word(start + 8 * MT_SAVED_RIP) = pc;
 			*word(start + 8 * MT_SAVED_RBP) = rbp;
+		}
+	}
+	ck_assert_uint_gt(found, 1000);
+}
+END_TEST
+
+/* Few functions that call each other from one place each, as by a pointer: what a frame is
+ * returned to from is often what another was. */
+START_TEST(recursion)
+{
+	struct {
+		uint64_t sp, rbp, pc;
+	} frames[65];
+
+	for (int round = 0; round < 2000; round++) {
+		uint32_t n_functions = 1 + (uint32_t)random_below(3);
+		uint32_t first = (uint32_t)random_below(FUNCTIONS - 4), depth = 0;
+
+		frames[0].sp = BOTTOM;
+		frames[0].rbp = frames[0].pc = 0;
+		for (int i = 0; i < 40; i++) {
+			uint32_t next = 1 + (uint32_t)random_below(24);
+			uint64_t start;
+
+			depth = depth < next ? depth : next;
+			for (; depth < next; depth++) {
+				const struct function
+					*f = &functions[first + random_below(n_functions)];
+
+				frames[depth + 1] = frames[depth];
+				frames[depth + 1].sp = call(frames[depth].sp,
+							    &frames[depth + 1].rbp,
+							    frames[depth].pc, f);
+				frames[depth + 1].pc = f->pc;
+			}
+			start = frames[depth].sp - 8 * MT_SAVED_WORDS;
+			*word(start + 8 * MT_SAVED_RBP) = frames[depth].rbp;
+			*word(start + 8 * MT_SAVED_RIP) = frames[depth].pc;
+			compare(start, BOTTOM);
+			/* What lies there was overwritten. */
+			if (depth && *word(start + 8 * MT_SAVED_RIP) == frames[depth].pc)
+				depth -= depth > 1;
 		}
 	}
 	ck_assert_uint_gt(found, 1000);
@@ -496,6 +561,7 @@ int main(void)
 	tcase_set_timeout(tcase, 120);
 	tcase_add_test(tcase, any_stack);
 	tcase_add_test(tcase, calls_and_returns);
+	tcase_add_test(tcase, recursion);
 	tcase_add_test(tcase, not_now);
 	tcase_add_test(tcase, deep_stacks);
 	tcase_add_test(tcase, digest_is_the_polynomial);
