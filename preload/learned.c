@@ -165,10 +165,10 @@ static inline enum outcome climb(struct walk *walk, struct step *step, uint64_t 
 	}
 	ret_at = cfa - 8;
 	walk->rbp_at = MT_LEARNED_ROW_RBP(row) ? cfa + MT_LEARNED_ROW_RBP(row) : walk->rbp_at;
+	walk->sp = cfa;
 	if (__builtin_expect(ret_at - walk->start >= walk->bytes, 0))
 		return lacks(walk, ret_at);
 	walk->pc = *(const volatile uint64_t *)(ret_at + walk->shift);
-	walk->sp = cfa;
 	return __builtin_expect(walk->pc != 0, 1) ? OUTCOME_ON : OUTCOME_ENDED;
 }
 

@@ -532,6 +532,47 @@ START_TEST(deep_stacks)
 }
 END_TEST
 
+/* The caller of the outermost frame lies behind the window, as a word of that frame says: with
+ * another word it is another chain. */
+START_TEST(behind_the_end)
+{
+	const struct function inner = { 0x500000, MT_LEARNED_RSP, 2, 0 };
+	const struct function outer = { 0x500035, MT_LEARNED_CFA_AT_RBP, -1, 0 };
+	struct mt_learned_window window = { .end = BOTTOM, .epoch = EPOCH };
+	uint64_t rbp = 0, sp, outer_sp, outer_rbp;
+	struct chain chain;
+	uint32_t name;
+
+	functions[0] = inner;
+	functions[1] = outer;
+	teach_rows();
+	outer_sp = call(BOTTOM, &rbp, 0, &outer);
+	outer_rbp = rbp;
+	*word(outer_rbp - 8) = BOTTOM + 64;
+	sp = call(outer_sp, &rbp, outer.pc, &inner);
+	window.start = sp - 8 * MT_SAVED_WORDS;
+	*word(window.start + 8 * MT_SAVED_RBP) = rbp;
+	*word(window.start + 8 * MT_SAVED_RIP) = inner.pc;
+	ck_assert(oracle_walk(window.start, BOTTOM, &chain));
+	ck_assert_uint_eq(chain.how, MT_LEARNED_TRUNCATED);
+	teach(&chain);
+	ck_assert(mt_learned_chain(learned, SLOT, trail, &window, &name));
+	/* The trail has it. */
+	forget_row(outer.pc);
+	ck_assert(mt_learned_chain(learned, SLOT, trail, &window, &name));
+	teach_rows();
+	for (uint64_t cfa = window.start; cfa <= BOTTOM + 8; cfa += 4) {
+		bool whole;
+
+		*word(outer_rbp - 8) = cfa;
+		whole = oracle_walk(window.start, BOTTOM, &chain) && find_taught(&chain) >= 0;
+		ck_assert_int_eq(mt_learned_chain(learned, SLOT, trail, &window, &name), whole);
+		*word(outer_rbp - 8) = BOTTOM + 64;
+		ck_assert(mt_learned_chain(learned, SLOT, trail, &window, &name));
+	}
+}
+END_TEST
+
 /* The digest is the polynomial of the header, by long multiplication. */
 START_TEST(digest_is_the_polynomial)
 {
@@ -564,6 +605,7 @@ int main(void)
 	tcase_add_test(tcase, recursion);
 	tcase_add_test(tcase, not_now);
 	tcase_add_test(tcase, deep_stacks);
+	tcase_add_test(tcase, behind_the_end);
 	tcase_add_test(tcase, digest_is_the_polynomial);
 	suite_add_tcase(suite, tcase);
 	srunner_run_all(runner, CK_ENV);
