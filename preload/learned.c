@@ -16,6 +16,7 @@
  *     from frame i of a trail on, but for rbp's value there, are its first frames[i].extras extra
  *     words.  They lie at frame i's sp or above, and below the end of the window.
  *   - A trail is true for one state of the slot and one end of windows.
+ *   - A look-up ends with in_use as it began, or finds nothing and leaves no trail.
  */
 #include "preload/learned.h"
 
@@ -431,6 +432,13 @@ bool mt_learned_chain(const struct mt_learned *learned, uint32_t index, struct m
 	__atomic_store_n(&trail->in_use, window->start, __ATOMIC_RELAXED);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	found = look_up(learned, area, places, trail, window, seq, ret_name);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	/* A handler took these frames for gone: what was made of the trail is of both. */
+	if (__builtin_expect(__atomic_load_n(&trail->in_use, __ATOMIC_RELAXED) != window->start,
+			     0)) {
+		cut(trail, 0);
+		found = false;
+	}
 	__atomic_store_n(&trail->in_use, 0, __ATOMIC_RELEASE);
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	return found && __atomic_load_n(&slot->seq, __ATOMIC_RELAXED) == seq;

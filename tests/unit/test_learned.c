@@ -9,12 +9,13 @@
 #include "preload/learned.h"
 
 #include <check.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #define FUNCTIONS 40
-#define STACK_WORDS 1024
+#define STACK_WORDS 2048
 #define CHAINS_MAX 4000
 #define EPOCH 77
 #define SLOT 3
@@ -532,6 +533,80 @@ START_TEST(deep_stacks)
 }
 END_TEST
 
+static struct mt_learned_window handlers;
+static char *closed; /* a page */
+static uint32_t handlers_name;
+static bool handlers_found;
+
+static void on_fault(int signal)
+{
+	(void)signal;
+	mprotect(closed, 4096, PROT_READ | PROT_WRITE);
+	mt_trail_forget(trail);
+	handlers_found = mt_learned_chain(learned, SLOT, trail, &handlers, &handlers_name);
+}
+
+/* The window of a stack of calls, of which the outermost is the first of so many functions. */
+static struct mt_learned_window call_all(const int *which, int n)
+{
+	struct mt_learned_window window = { .end = BOTTOM, .epoch = EPOCH };
+	uint64_t sp = BOTTOM, rbp = 0, pc = 0;
+
+	for (int i = 0; i < n; i++) {
+		sp = call(sp, &rbp, pc, &functions[which[i]]);
+		pc = functions[which[i]].pc;
+	}
+	window.start = sp - 8 * MT_SAVED_WORDS;
+	*word(window.start + 8 * MT_SAVED_RBP) = rbp;
+	*word(window.start + 8 * MT_SAVED_RIP) = pc;
+	return window;
+}
+
+/*
+ * A handler on a stack of its own that lies in a frame of the thread's takes what it interrupts for
+ * gone, and uses the trail: nothing of that may come to be of the chain that was looked up.  The
+ * handler comes where the walk has made a step and reads what leads from its second frame.
+ */
+START_TEST(handler_uses_the_trail)
+{
+	static const int offsets[] = { 2, 2, 600, 600, 20, 40 };
+	static const int outer[] = { 0, 0, 0, 1 }, one[] = { 0, 0, 0, 2, 3, 4 },
+			 other[] = { 0, 0, 0, 2, 3, 5 };
+	struct sigaction action = { .sa_handler = on_fault };
+	struct mt_learned_window window;
+	struct chain chain;
+	uint32_t name;
+	bool is_found;
+
+	for (int i = 0; i < 6; i++)
+		functions[i] = (struct function){ 0x500000 + 0x35 * (uint64_t)i, MT_LEARNED_RSP,
+						  offsets[i], 0 };
+	teach_rows();
+	window = call_all(one, 6);
+	ck_assert(oracle_walk(window.start, BOTTOM, &chain));
+	teach(&chain);
+	handlers = call_all(other, 6);
+	ck_assert(oracle_walk(handlers.start, BOTTOM, &chain));
+	teach(&chain);
+	/* So that the trail has no more than the outer frames. */
+	window = call_all(outer, 4);
+	mt_learned_chain(learned, SLOT, trail, &window, &name);
+	handlers = call_all(other, 6);
+	window = call_all(one, 6);
+
+	closed = (char *)word(BOTTOM - 8192);
+	ck_assert_int_eq(sigaction(SIGSEGV, &action, NULL), 0);
+	ck_assert_int_eq(mprotect(closed, 4096, PROT_NONE), 0);
+	is_found = mt_learned_chain(learned, SLOT, trail, &window, &name);
+	signal(SIGSEGV, SIG_DFL);
+	ck_assert(handlers_found);
+	ck_assert_uint_eq(handlers_name, 1);
+	ck_assert_msg(!is_found || name == 0, "found the handler's chain");
+	ck_assert(mt_learned_chain(learned, SLOT, trail, &window, &name));
+	ck_assert_uint_eq(name, 0);
+}
+END_TEST
+
 /* The caller of the outermost frame lies behind the window, as a word of that frame says: with
  * another word it is another chain. */
 START_TEST(behind_the_end)
@@ -605,6 +680,7 @@ int main(void)
 	tcase_add_test(tcase, recursion);
 	tcase_add_test(tcase, not_now);
 	tcase_add_test(tcase, deep_stacks);
+	tcase_add_test(tcase, handler_uses_the_trail);
 	tcase_add_test(tcase, behind_the_end);
 	tcase_add_test(tcase, digest_is_the_polynomial);
 	suite_add_tcase(suite, tcase);
