@@ -424,6 +424,9 @@ static int on_claim(struct mt_pipeline *p, uint32_t slot, const struct mt_cell *
 
 	if (MT_CELL_TYPE(cell->head) == MT_CELL_THREAD) {
 		mt_assembler_restart(&p->assemblers[slot]);
+		r = mt_stacks_claim(p->stacks, slot, MT_CELL_HALF(cell->head));
+		if (r < 0)
+			return r;
 		r = mt_processes_thread(p->processes, slot, cell);
 	} else {
 		r = mt_processes_process(p->processes, slot, cell);

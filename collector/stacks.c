@@ -101,6 +101,8 @@ struct slot {
 	bool begun;
 	uint16_t generation;
 	uint32_t seq;
+	bool claimed;
+	uint16_t claim; /* generation with which the owner began */
 	uint64_t waiting_bytes;
 	struct mirror *mirror; /* NULL until there is a record that is not raw, or an event */
 	struct raw_node kept[RAW_KEPT];
@@ -195,6 +197,17 @@ static struct slot *get_slot(struct mt_stacks *s, uint32_t index)
 	if (!s->slots[index])
 		s->slots[index] = calloc(1, sizeof(struct slot));
 	return s->slots[index];
+}
+
+int mt_stacks_claim(struct mt_stacks *s, uint32_t index, uint16_t generation)
+{
+	struct slot *slot = get_slot(s, index);
+
+	if (!slot)
+		return -ENOMEM;
+	slot->claimed = true;
+	slot->claim = generation;
+	return 0;
 }
 
 static int get_mirror(struct mt_stacks *s, struct slot *slot)
@@ -485,6 +498,12 @@ static int tell_observer(const struct mt_stacks *s, const struct waiting *w,
 	return s->observe(s->observe_ctx, &stack);
 }
 
+/* Is the record of the slot's owner?  Of one before, no event has named it. */
+static bool is_owners(const struct slot *slot, const struct waiting *w)
+{
+	return !slot->claimed || (int16_t)(w->head.generation - slot->claim) >= 0;
+}
+
 /* Decodes and unwinds one record; what does not verify becomes MT_STOP_LOST. */
 static int decode(struct mt_stacks *s, uint32_t index, struct mt_decoder *decoder,
 		  struct mt_space *space, const struct waiting *w, uint32_t *ret_node)
@@ -504,7 +523,7 @@ static int decode(struct mt_stacks *s, uint32_t index, struct mt_decoder *decode
 	}
 	s->counts.window_bytes += window.end - window.start;
 	r = mt_unwind(s->unwinder, space, &window, s->tree, ret_node);
-	if (r == 0 && s->teach)
+	if (r == 0 && s->teach && is_owners(s->slots[index], w))
 		r = mt_teach_chain(s->teach, index, w->head.epoch, s->unwinder, space, &window,
 				   *ret_node);
 	return r < 0 ? r : tell_observer(s, w, space, &window, *ret_node);

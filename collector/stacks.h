@@ -75,6 +75,10 @@ void mt_stacks_free(struct mt_stacks *stacks);
  * has to be the record's. */
 int mt_stacks_push(struct mt_stacks *stacks, uint32_t slot, const void *record, size_t len);
 
+/* The slot has another owner, whose records are of that generation and later ones: what waits of
+ * an older one is not of its space, and nobody is taught by it. */
+int mt_stacks_claim(struct mt_stacks *stacks, uint32_t slot, uint16_t generation);
+
 /* Drops what the slot with the most waiting records has of them: no event may ever ask for
  * them.  One that does gets MT_STOP_LOST. */
 void mt_stacks_make_room(struct mt_stacks *stacks);

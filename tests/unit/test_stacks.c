@@ -42,6 +42,7 @@ static void open_run(uint32_t flags)
 	struct mt_segments_config config = { .budget_bytes = BUDGET,
 					     .ring_bytes = 4096,
 					     .flags = flags,
+					     .learned = true,
 					     .control_fd = -1,
 					     .bpf_references_fd = -1 };
 	struct mt_welcome welcome;
@@ -526,12 +527,17 @@ START_TEST(overtaken)
 }
 END_TEST
 
-/* What the last owner of the slot knew is not the next one's. */
+/* What the last owner of the slot knew is not the next one's; nor is anybody taught by what comes
+ * out when that has claimed it. */
 START_TEST(next_owner)
 {
+	const struct mt_learned *learned = mt_segments_learned(segments, SLOT_INDEX);
+	uint16_t next = (uint16_t)(slot.reference->generation + 1);
 	struct captured c = known(1000), lost;
 
+	ck_assert_int_eq(mt_stacks_claim(stacks, SLOT_INDEX, next), 0);
 	ck_assert_uint_eq(resolve(&c), 1000);
+	ck_assert_uint_eq(learned->slots[SLOT_INDEX % MT_CHUNK_SLOTS].seq, 0);
 	mt_claim_reference(slot.reference, slot.dictionary);
 	lost = capture(1001);
 	lost.name = c.name; /* As if it had come to lie there. */
@@ -539,6 +545,7 @@ START_TEST(next_owner)
 	ck_assert_uint_eq(resolve(&lost), 0);
 	c = known(1002);
 	resolve(&c);
+	ck_assert_uint_ne(learned->slots[SLOT_INDEX % MT_CHUNK_SLOTS].seq, 0);
 	check_recovered(1000);
 	ck_assert_uint_eq(counts().gaps, 0);
 }
