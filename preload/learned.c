@@ -95,8 +95,10 @@ uint64_t mt_trail_in_use(const struct mt_trail *trail)
 	return __atomic_load_n(&trail->in_use, __ATOMIC_RELAXED);
 }
 
-/* A word that is known to be in the window, and to be aligned; to be used once. */
-static inline uint64_t word_at(const struct walk *walk, uint64_t at)
+/* A word that is known to be in the window, and to be aligned; to be used once.  Where a frame was,
+ * there may be what a sanitizer has put between the variables of another. */
+static inline __attribute__((no_sanitize("address"))) uint64_t word_at(const struct walk *walk,
+								       uint64_t at)
 {
 	return *(const uint64_t *)(at + walk->shift);
 }
