@@ -212,36 +212,35 @@ static void move(struct mt_teach *t, uint32_t slot, uint32_t epoch)
 	__atomic_store_n(&there->seq, seq + 2, __ATOMIC_RELEASE);
 }
 
+/* Where the key is among n entries, or where it would be put; or -1: others have all its places. */
+static int64_t find_place(const struct mt_learned_entry *entries, size_t n, uint64_t place,
+			  uint64_t key)
+{
+	for (size_t i = 0; i < MT_LEARNED_PROBES; i++) {
+		size_t at = (place + i) & (n - 1);
+
+		if (!entries[at].key || entries[at].key == key)
+			return (int64_t)at;
+	}
+	return -1;
+}
+
 /* Puts an entry among the n from first on; whether another had to go. */
 static bool put(struct lesson *lesson, struct mt_learned_entry *entries, size_t first, size_t n,
 		uint64_t place, uint64_t key, uint64_t value)
 {
-	size_t at = first + ((place + lesson->turn++ % MT_LEARNED_PROBES) & (n - 1));
-	bool lost;
+	int64_t found = find_place(entries + first, n, place, key);
+	bool lost = found < 0;
+	size_t at = first;
 
-	for (size_t i = MT_LEARNED_PROBES; i-- > 0;) {
-		size_t probe = first + ((place + i) & (n - 1));
-
-		if (entries[probe].key == key)
-			return false;
-		if (!entries[probe].key)
-			at = probe;
-	}
-	lost = entries[at].key != 0;
+	at += lost ? (place + lesson->turn++ % MT_LEARNED_PROBES) & (n - 1) : (size_t)found;
+	if (entries[at].key == key)
+		return false;
 	__atomic_store_n(&entries[at].key, 0, __ATOMIC_RELEASE);
 	__atomic_store_n(&entries[at].value, value, __ATOMIC_RELEASE);
 	__atomic_store_n(&entries[at].key, key, __ATOMIC_RELEASE);
 	lesson->pages[at / PAGE_ENTRIES / 64] |= 1ULL << at / PAGE_ENTRIES % 64;
 	return lost;
-}
-
-/* Whether a chain would be put where no other is. */
-static bool has_place(const struct mt_learned_entry *chains, size_t places, uint64_t key)
-{
-	for (size_t i = 0; i < MT_LEARNED_PROBES; i++)
-		if (!chains[(mt_learned_chain_place(key) + i) & (places - 1)].key)
-			return true;
-	return false;
 }
 
 static bool put_chain(struct lesson *lesson, struct mt_learned_entry *entries, size_t places,
@@ -380,7 +379,8 @@ static void teach(struct mt_teach *t, uint32_t first_slot, uint32_t area, uint32
 		__atomic_store_n(&learned->places[area], MT_LEARNED_CHAINS_MIN, __ATOMIC_RELEASE);
 	else if (learned->places[area] < MT_LEARNED_CHAINS &&
 		 (lesson->filled >= learned->places[area] / 2 ||
-		  !has_place(entries + MT_LEARNED_ROWS, learned->places[area], key)))
+		  find_place(entries + MT_LEARNED_ROWS, learned->places[area],
+			     mt_learned_chain_place(key), key) < 0))
 		grow(t, lesson, learned, first_slot, area);
 	lesson->filled += !put_chain(lesson, entries, learned->places[area], key, node);
 	lesson->taught++;
