@@ -195,8 +195,6 @@ int mt_batch_add(struct mt_batch *batch, enum mt_batch_kind kind, const void *re
 	switch (kind) {
 	case MT_BATCH_EVENT:
 		return append(batch, kind, record, sizeof(struct mt_event), NULL, 0);
-	case MT_BATCH_NODE:
-		return append(batch, kind, record, sizeof(struct mt_node), NULL, 0);
 	case MT_BATCH_MODULE:
 		return append_module(batch, record);
 	case MT_BATCH_PROCESS:
@@ -301,8 +299,6 @@ static int write_item(struct mt_writer *writer, const struct item *item)
 	switch ((enum mt_batch_kind)item->kind) {
 	case MT_BATCH_EVENT:
 		return mt_writer_event(writer, fixed);
-	case MT_BATCH_NODE:
-		return mt_writer_node(writer, fixed);
 	case MT_BATCH_MODULE:
 		return write_module(writer, fixed);
 	case MT_BATCH_PROCESS:

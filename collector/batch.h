@@ -23,7 +23,6 @@
 
 enum mt_batch_kind {
 	MT_BATCH_EVENT,	      /* struct mt_event */
-	MT_BATCH_NODE,	      /* struct mt_node */
 	MT_BATCH_MODULE,      /* struct mt_module */
 	MT_BATCH_PROCESS,     /* struct mt_process */
 	MT_BATCH_PROCESS_END, /* struct mt_process_end */

@@ -198,6 +198,14 @@ void mt_encode_push(struct mt_encode *e)
 	e->filling = NULL;
 }
 
+/* Another batch in the place of one that has no room. */
+static struct mt_batch *next_batch(struct mt_encode *e)
+{
+	mt_encode_push(e);
+	e->filling = take(e);
+	return e->filling;
+}
+
 int mt_encode_put(struct mt_encode *e, enum mt_batch_kind kind, const void *record)
 {
 	int r;
@@ -205,11 +213,8 @@ int mt_encode_put(struct mt_encode *e, enum mt_batch_kind kind, const void *reco
 	if (!e->filling)
 		e->filling = take(e);
 	r = mt_batch_add(e->filling, kind, record);
-	if (r == -ENOSPC) {
-		mt_encode_push(e);
-		e->filling = take(e);
-		r = mt_batch_add(e->filling, kind, record);
-	}
+	if (r == -ENOSPC)
+		r = mt_batch_add(next_batch(e), kind, record);
 	if (r == 0 && kind == MT_BATCH_EVENT)
 		e->events++;
 	return r;
@@ -219,11 +224,8 @@ struct mt_batch_event *mt_encode_event(struct mt_encode *e)
 {
 	struct mt_batch_event *event = e->filling ? mt_batch_event(e->filling) : NULL;
 
-	if (!event) {
-		mt_encode_push(e);
-		e->filling = take(e);
-		event = mt_batch_event(e->filling);
-	}
+	if (!event)
+		event = mt_batch_event(next_batch(e));
 	e->events++;
 	return event;
 }
@@ -232,12 +234,7 @@ struct mt_batch_node *mt_encode_node(struct mt_encode *e)
 {
 	struct mt_batch_node *node = e->filling ? mt_batch_node(e->filling) : NULL;
 
-	if (!node) {
-		mt_encode_push(e);
-		e->filling = take(e);
-		node = mt_batch_node(e->filling);
-	}
-	return node;
+	return node ? node : mt_batch_node(next_batch(e));
 }
 
 uint64_t mt_encode_events(const struct mt_encode *e)

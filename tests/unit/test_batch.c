@@ -39,11 +39,10 @@ static const struct {
 	enum mt_batch_kind kind;
 	const void *record;
 } all[] = {
-	{ MT_BATCH_MODULE, &module },	 { MT_BATCH_PROCESS, &process },
-	{ MT_BATCH_THREAD, &thread },	 { MT_BATCH_NODE, &node },
-	{ MT_BATCH_EVENT, &event },	 { MT_BATCH_NOT_TRACKED, &other },
-	{ MT_BATCH_PROCESS_END, &end },	 { MT_BATCH_MAPPINGS, &mappings },
-	{ MT_BATCH_KEPT_STACK, &stack },
+	{ MT_BATCH_MODULE, &module },	  { MT_BATCH_PROCESS, &process },
+	{ MT_BATCH_THREAD, &thread },	  { MT_BATCH_EVENT, &event },
+	{ MT_BATCH_NOT_TRACKED, &other }, { MT_BATCH_PROCESS_END, &end },
+	{ MT_BATCH_MAPPINGS, &mappings }, { MT_BATCH_KEPT_STACK, &stack },
 };
 
 #define N_ALL (sizeof(all) / sizeof(all[0]))
@@ -95,18 +94,29 @@ static int see_event(void *ctx, const struct mt_event *seen)
 	return 0;
 }
 
+static void put_node(const struct mt_node *from)
+{
+	struct mt_batch_node *to = mt_batch_node(batch);
+
+	ck_assert_ptr_nonnull(to);
+	to->id = from->id;
+	to->parent = from->parent;
+	to->module = from->module;
+	to->offset = from->offset;
+	to->exact = from->exact;
+}
+
 /* What is put down in the batch itself: the same event, and one more node. */
 static void put_short(void)
 {
-	struct mt_batch_node *short_node = mt_batch_node(batch);
+	static const struct mt_node second = { .id = MT_NODE_FIRST + 1,
+					       .parent = MT_NODE_FIRST,
+					       .module = UINT32_MAX,
+					       .offset = UINT64_MAX,
+					       .exact = 1 };
 	struct mt_batch_event *short_event;
 
-	ck_assert_ptr_nonnull(short_node);
-	short_node->id = MT_NODE_FIRST + 1;
-	short_node->parent = MT_NODE_FIRST;
-	short_node->module = UINT32_MAX;
-	short_node->offset = UINT64_MAX;
-	short_node->exact = 1;
+	put_node(&second);
 	short_event = mt_batch_event(batch);
 	ck_assert_ptr_nonnull(short_event);
 	short_event->type = event.type;
@@ -170,8 +180,11 @@ START_TEST(comes_out_as_it_went_in)
 	struct mt_reader_result result;
 	struct mt_writer *writer;
 
-	for (size_t i = 0; i < N_ALL; i++)
+	for (size_t i = 0; i < N_ALL; i++) {
+		if (all[i].kind == MT_BATCH_EVENT)
+			put_node(&node);
 		ck_assert_int_eq(mt_batch_add(batch, all[i].kind, all[i].record), 0);
+	}
 	put_short();
 	ck_assert_int_eq(mt_writer_new(dup(fd), &header, &writer), 0);
 	ck_assert_int_eq(mt_batch_write(batch, writer), 0);
