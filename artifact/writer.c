@@ -669,21 +669,20 @@ int mt_writer_kept_stack(struct mt_writer *writer, const struct mt_kept_stack *s
 	return packed_kept(writer);
 }
 
-/* A row for an info that has none, or of which that is not known yet. */
-static __attribute__((noinline)) int look_up_info(struct mt_writer *writer,
-						  const struct mt_info *info, uint32_t *ret)
+/* A row for an info that is new, or that the table had no room for: what it said, r. */
+static __attribute__((noinline)) int add_info(struct mt_writer *writer, const struct mt_info *info,
+					      int r, uint32_t *ret)
 {
 	struct block *infos = &writer->infos;
-	int r = mt_infos_look_up(&writer->table, info, ret);
 
 	if (r == -ENOSPC) {
 		/* Rows of the full table are still to be packed, and events that name them. */
 		close_block(writer);
 		mt_infos_reset(&writer->table);
 		infos->first = 0;
-		r = mt_infos_look_up(&writer->table, info, ret);
+		r = mt_infos_intern(&writer->table, info, ret);
 	}
-	if (r <= 0)
+	if (r < 0)
 		return r;
 	mt_column_delta(&infos->columns[INFO_NODE], info->node);
 	mt_column_varint(&infos->columns[INFO_SIZE], info->size);
@@ -701,15 +700,16 @@ int mt_writer_event(struct mt_writer *writer, const struct mt_event *event)
 				      .function = event->function };
 	struct block *events = &writer->events;
 	uint32_t row;
-	int r = 0;
+	int r;
 
 	if (writer->error)
 		return writer->error;
 	if (event->type == MT_EVENT_NONE || event->type >= _MT_EVENT_MAX || !event->thread ||
 	    event->thread >= writer->next_thread || event->node >= writer->next_node)
 		return fail(writer, -EINVAL);
-	if (!mt_infos_is_recent(&writer->table, &info, &row))
-		r = look_up_info(writer, &info, &row);
+	r = mt_infos_intern(&writer->table, &info, &row);
+	if (r)
+		r = add_info(writer, &info, r, &row);
 	if (r < 0)
 		return fail(writer, r);
 	mt_column_varint(&events->columns[EVENT_INFO], row);
