@@ -234,7 +234,5 @@ uint32_t mt_call_tree_end(const struct mt_call_tree *tree)
 const struct mt_call_node *mt_call_tree_node(const struct mt_call_tree *tree, uint32_t id)
 {
 	assert(id >= MT_NODE_FIRST && id < mt_call_tree_end(tree));
-	uint32_t at = id - MT_NODE_FIRST;
-
-	return &tree->chunks[at / MT_CALL_TREE_CHUNK][at % MT_CALL_TREE_CHUNK];
+	return node_of(tree, id);
 }
