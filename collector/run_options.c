@@ -51,7 +51,7 @@ static const char usage_text[] =
 	"                           hand stacks on as they are, not as differences\n"
 	"      --no-learned-stacks  do not teach threads the call chains that they had before\n"
 	"      --stack-ring=SIZE    the kernel's buffer for stacks: 64K to 1G, default 4M\n"
-	"      --event-ring=SIZE    each thread's buffer for events: 4K to 64M, default 128K\n"
+	"      --event-ring=SIZE    each thread's buffer for events: 4K to 64M, default 256K\n"
 	"      --drain-interval=MS  empty them so often, in milliseconds: 1 (default) to 60000\n"
 	"      --pause=HOW          where buffers fill up, the program waits by itself: futex\n"
 	"                           (default); or is stopped and continued: signal\n"

@@ -29,7 +29,7 @@
 
 #include "wire/control.h"
 
-#define MT_RING_BYTES (128 * 1024) /* default; a power of two, at least a page */
+#define MT_RING_BYTES (256 * 1024) /* default; a power of two, at least a page */
 
 /* The first page.  Written by the collector only. */
 struct mt_gate {

@@ -24,7 +24,7 @@ NEW = "--no-learned-stacks"  # each stack has its record
 
 # Cells of a ring: what a thread can have in flight when it is told to send a key frame, and
 # then again what it sent before it was told that this one is stale.
-IN_FLIGHT = 2 * 128 * 1024 // 32
+IN_FLIGHT = 2 * 256 * 1024 // 32
 
 Outcome = collections.namedtuple("Outcome", "result records chains sizes lost done")
 
