@@ -12,10 +12,10 @@
 #include "collector/batch.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
-#include "base/cleanup.h"
+#include "base/err.h"
 
 struct item {
 	uint8_t kind; /* enum mt_batch_kind */
@@ -42,27 +42,24 @@ struct mt_batch {
 	char bytes[MT_BATCH_BYTES] __attribute__((aligned(8)));
 };
 
-static void batch_freep(struct mt_batch **batch)
-{
-	mt_batch_free(*batch);
-}
-
 int mt_batch_new(struct mt_batch **ret)
 {
-	mt_cleanup(batch_freep) struct mt_batch *batch = malloc(sizeof(*batch));
+	/* Populated: a run has its memory from the start, however full its queues get, and without
+	 * a fault for each page. */
+	struct mt_batch *batch = mmap(NULL, sizeof(*batch), PROT_READ | PROT_WRITE,
+				      MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 
-	if (!batch)
-		return -ENOMEM;
-	/* Touched now: a run has its memory from the start, however full its queues get. */
-	memset(batch->bytes, 0, sizeof(batch->bytes));
+	if (batch == MAP_FAILED)
+		return mt_neg_errno();
 	mt_batch_clear(batch);
-	*ret = mt_take_ptr(batch);
+	*ret = batch;
 	return 0;
 }
 
 void mt_batch_free(struct mt_batch *batch)
 {
-	free(batch);
+	if (batch)
+		munmap(batch, sizeof(*batch));
 }
 
 void mt_batch_clear(struct mt_batch *batch)
