@@ -339,6 +339,7 @@ static int on_note(struct mt_pipeline *p, uint32_t slot, const char *record, siz
 		[MT_NOTE_OWN_ALLOCATOR] = "allocator inside the executable",
 		[MT_NOTE_BOUND_ELSEWHERE] = "its malloc is bound elsewhere, RTLD_DEEPBIND",
 		[MT_NOTE_OTHER_NAMESPACE] = "in another link namespace, dlmopen",
+		[MT_NOTE_SANITIZER] = "a sanitizer's allocator",
 	};
 	struct mt_note_record head;
 	struct mt_cell_owner owner = { 0 };

@@ -12,6 +12,8 @@
 
 #include <link.h>
 
+#include "preload/glibc.h"
+
 static bool same(const char *a, const char *b)
 {
 	while (*a && *a == *b) {
@@ -99,6 +101,25 @@ bool mt_image_object(struct mt_image *ret, const struct dl_phdr_info *info)
 	return true;
 }
 
+/*
+ * The C library's own, once that is known: another's, as a sanitizer's, may not bear calls
+ * before it is done with its own beginnings.
+ */
+static mt_image_iterate_fn own_iterate;
+
+void mt_image_iterate_by(mt_image_iterate_fn fn)
+{
+	own_iterate = fn;
+}
+
+static void iterate(mt_image_look_fn look, void *arg)
+{
+	if (own_iterate)
+		own_iterate(look, arg);
+	else
+		dl_iterate_phdr(look, arg);
+}
+
 bool mt_image_is_ours(const void *at)
 {
 	/* The first and last byte of what the linker laid out. */
@@ -133,15 +154,26 @@ bool mt_image_at(struct mt_image *ret, const void *at)
 {
 	struct search search = { .at = at, .ret = ret };
 
-	dl_iterate_phdr(look, &search);
+	iterate(look, &search);
 	return search.found;
+}
+
+bool mt_image_first_libc(struct mt_image *ret)
+{
+	const struct link_map *map = &_r_debug ? _r_debug.r_map : NULL;
+
+	for (; map; map = map->l_next)
+		if (map->l_ld && read_dynamic(ret, map->l_addr, map->l_ld) && ret->soname &&
+		    begins(ret->soname, "libc.so.6"))
+			return true;
+	return mt_image_libc(ret);
 }
 
 bool mt_image_libc(struct mt_image *ret)
 {
 	struct search search = { .soname = "libc.so.6", .ret = ret };
 
-	dl_iterate_phdr(look, &search);
+	iterate(look, &search);
 	return search.found;
 }
 
@@ -149,7 +181,7 @@ bool mt_image_loader(struct mt_image *ret)
 {
 	struct search search = { .soname = "ld-linux", .ret = ret };
 
-	dl_iterate_phdr(look, &search);
+	iterate(look, &search);
 	return search.found;
 }
 
@@ -240,7 +272,7 @@ void *mt_image_next(const char *name, unsigned n_objects)
 {
 	struct next_search search = { .name = name, .n_objects = n_objects };
 
-	dl_iterate_phdr(look_next, &search);
+	iterate(look_next, &search);
 	return search.found;
 }
 
@@ -254,6 +286,6 @@ unsigned mt_image_count(void)
 {
 	unsigned n = 0;
 
-	dl_iterate_phdr(count, &n);
+	iterate(count, &n);
 	return n;
 }

@@ -34,6 +34,12 @@ struct mt_image {
 	uint64_t start, end;	  /* of its loadable segments */
 };
 
+typedef int (*mt_image_look_fn)(struct dl_phdr_info *info, size_t size, void *arg);
+typedef int (*mt_image_iterate_fn)(mt_image_look_fn look, void *arg);
+
+/* The dl_iterate_phdr() to use from now on, instead of the one that the shim is bound to. */
+void mt_image_iterate_by(mt_image_iterate_fn fn);
+
 /* An object as dl_iterate_phdr() shows it; false where it has no symbol table. */
 bool mt_image_object(struct mt_image *ret, const struct dl_phdr_info *info);
 
@@ -45,6 +51,12 @@ bool mt_image_is_ours(const void *at);
 
 /* The object whose loadable segments hold at; false if there is none. */
 bool mt_image_at(struct mt_image *ret, const void *at);
+
+/*
+ * The C library, found without a call, before its dl_iterate_phdr() is known; by the only
+ * thread.  Where it ends is not said.
+ */
+bool mt_image_first_libc(struct mt_image *ret);
 
 /* The C library of our own name space, and its loader. */
 bool mt_image_libc(struct mt_image *ret);

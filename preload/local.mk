@@ -46,6 +46,8 @@ pkglib_LTLIBRARIES += %D%/libmemtrack-preload.la
 	%D%/ring.h			\
 	%D%/sandbox.c			\
 	%D%/sandbox.h			\
+	%D%/sanitizer.c			\
+	%D%/sanitizer.h			\
 	%D%/serve.c			\
 	%D%/session.c			\
 	%D%/session.h			\

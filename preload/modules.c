@@ -37,6 +37,7 @@
 #include "preload/image.h"
 #include "preload/loader_lock.h"
 #include "preload/real.h"
+#include "preload/sanitizer.h"
 #include "preload/syscall.h"
 
 /* What sending a list takes of the stack, the loader's part included. */
@@ -133,6 +134,8 @@ static const char *path_of(const struct dl_phdr_info *info, uint32_t index)
 {
 	if (info->dlpi_name && info->dlpi_name[0])
 		return info->dlpi_name;
+	if (info->dlpi_addr == (uint64_t)__ehdr_start && mt_sanitizer_own_name())
+		return mt_sanitizer_own_name();
 	if (index)
 		return "";
 	if (!exe[0] && !(loader_is_exe() && read_program_path()))
@@ -446,11 +449,12 @@ void mt_modules_check(struct mt_self *self)
 					    __ATOMIC_RELAXED);
 }
 
-/* Which object has malloc in the shim's place. */
+/* Whose malloc is not tracked. */
 struct displacer {
 	const void *at;
 	struct mt_self *self;
 	uint32_t index;
+	uint32_t reason; /* MT_NOTE_* */
 };
 
 static int look_displacer(struct dl_phdr_info *info, size_t size, void *arg)
@@ -464,7 +468,7 @@ static int look_displacer(struct dl_phdr_info *info, size_t size, void *arg)
 
 		if (ph->p_type != PT_LOAD || at - ph->p_vaddr >= ph->p_memsz)
 			continue;
-		put_note(displacer->self, MT_NOTE_OWN_ALLOCATOR, path_of(info, displacer->index));
+		put_note(displacer->self, displacer->reason, path_of(info, displacer->index));
 		return 1;
 	}
 	displacer->index++;
@@ -473,7 +477,11 @@ static int look_displacer(struct dl_phdr_info *info, size_t size, void *arg)
 
 void mt_modules_begin(void)
 {
-	struct displacer displacer = { .at = mt_real_displaced() };
+	bool sanitizes = mt_real_sanitizes();
+	struct displacer displacer = {
+		.at = sanitizes ? mt_real[MT_FN_malloc] : mt_real_displaced(),
+		.reason = sanitizes ? MT_NOTE_SANITIZER : MT_NOTE_OWN_ALLOCATOR,
+	};
 	const struct link_map *end = end_of_start();
 	struct mt_image loader;
 

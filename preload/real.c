@@ -70,7 +70,7 @@ static void resolve_libc(void)
 		{ "pthread_mutex_consistent", &mt_libc.mutex_consistent, pthread_mutex_consistent },
 	};
 	struct mt_image libc;
-	bool found = mt_image_libc(&libc);
+	bool found = mt_image_first_libc(&libc);
 	size_t i;
 
 	for (i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
@@ -78,6 +78,7 @@ static void resolve_libc(void)
 
 		*(void **)own[i].ret = function ? function : own[i].seen;
 	}
+	mt_image_iterate_by(mt_libc.dl_iterate_phdr);
 }
 
 static void look_for_others(void)
@@ -135,6 +136,14 @@ const void *mt_real_displaced(void)
 	if (mt_image_at(&image, first) && mt_image_function(&image, "malloc") != first)
 		return NULL;
 	return first;
+}
+
+bool mt_real_sanitizes(void)
+{
+	struct mt_image image;
+
+	return mt_image_at(&image, mt_real[MT_FN_malloc]) &&
+	       mt_image_function(&image, "__sanitizer_get_allocated_size");
 }
 
 int mt_real_dlclose(void *handle)

@@ -53,6 +53,9 @@ unsigned mt_real_started(void);
  */
 const void *mt_real_displaced(void);
 
+/* Is the next malloc a sanitizer's?  Its reports begin where that was called. */
+bool mt_real_sanitizes(void);
+
 /* The next dlclose(). */
 int mt_real_dlclose(void *handle);
 

@@ -449,14 +449,19 @@ static bool join(char **env)
 	return true;
 }
 
+/* Joined to be named only. */
+static bool aside;
+
 /* Decides whether there is a run; signals are blocked. */
 static void decide(char **env)
 {
 	const struct mt_arena_event *events;
 	uint64_t lost;
+	bool joined = join(env);
 
-	mt_session.on = join(env);
-	if (!mt_session.on) {
+	aside = joined && mt_real_sanitizes();
+	mt_session.on = joined && !aside;
+	if (!joined) {
 		mt_arena_take(&events, &lost);
 		if (!mt_arena_used())
 			mt_on = 0;
@@ -565,6 +570,10 @@ void mt_session_fork(void)
 __attribute__((constructor(101))) static void begin(void)
 {
 	mt_session_start();
+	if (aside)
+		mt_session.on = 1;
 	if (mt_session.on)
 		mt_modules_begin();
+	if (aside)
+		mt_session_end();
 }

@@ -207,6 +207,7 @@ struct mt_note_record {
 #define MT_NOTE_OWN_ALLOCATOR 1	  /* the executable defines malloc itself */
 #define MT_NOTE_BOUND_ELSEWHERE 2 /* a module's malloc is bound to another (RTLD_DEEPBIND) */
 #define MT_NOTE_OTHER_NAMESPACE 3 /* dlmopen */
+#define MT_NOTE_SANITIZER 4	  /* malloc is that of a sanitizer's runtime */
 
 _Static_assert(sizeof(struct mt_module_record) == 80, "struct mt_module_record changed size");
 _Static_assert(sizeof(struct mt_note_record) == 16, "struct mt_note_record changed size");

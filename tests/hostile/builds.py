@@ -2,6 +2,7 @@
 # builds.py - scenarios whose program is built when they run, by tools that few machines have
 
 import os
+import re
 
 import judge
 import needs
@@ -61,6 +62,27 @@ def program_of_32_bits(capture):
 def static_program(capture):
     build("gcc", "-static", "-O1", "-g", PLAIN, "-o", "program", "-pthread")
     yield from not_for_us(os.path.abspath("program"), capture, "statically linked")
+
+
+def sanitized_programs(capture):
+    """Sanitizers whose runtime is a library: it ends a program that has another before it,
+    bears no call before it has begun, and says where a block was allocated."""
+    for name in ("address", "thread", "leak"):
+        build("gcc", f"-fsanitize={name}", "-O1", "-g", PLAIN, "-o", name, "-pthread")
+        os.mkdir(f"of-{name}")
+        os.chdir(f"of-{name}")
+        yield from not_for_us(os.path.abspath(f"../{name}"), capture, "sanitizer")
+        os.chdir("..")
+    with open("leak.c", "w", encoding="ascii") as source:
+        source.write("#include <stdlib.h>\nvoid *volatile kept;\n"
+                     "int main(void) { kept = malloc(7); kept = 0; return 0; }\n")
+    build("gcc", "-fsanitize=address", "-O1", "-g", "leak.c", "-o", "leaking")
+    command = [os.path.abspath("leaking")]
+    result = tracked.track(command, capture, "leaking.mtk")
+    if result.status != tracked.run(command).status:
+        yield f"leaking: exit status {result.status}"
+    if not re.search(rb"#1 \w+ in main ", result.err):
+        yield f"leaking: {result.err!r}"
 
 
 def linked(library, capture):

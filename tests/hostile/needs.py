@@ -46,6 +46,8 @@ CHECKS = {
     "timens": lambda: succeeds("unshare", "-T", "--monotonic", "9", "--boottime", "9", "true"),
     "jemalloc.a": lambda: compiles("gcc", "-l:libjemalloc.a"),
     "gcc": lambda: compiles("gcc"),
+    "sanitizers": lambda: all(compiles("gcc", f"-fsanitize={name}")
+                              for name in ("address", "thread", "leak")),
 }
 
 
