@@ -20,7 +20,8 @@
  *   - What an object's calls are bound to is known some time after it is in the list; one
  *     that is bound lazily is looked at for as long as the loader is not idle.
  *   - The loader appends: where nothing was unloaded, what is new comes last.
- *   - No path is copied; that of the executable is read once, where it is sent.
+ *   - No path is copied but a relative one; that of the executable is read once, where it is
+ *     sent.
  */
 #include "preload/modules.h"
 
@@ -130,10 +131,32 @@ static bool read_program_path(void)
 	return found;
 }
 
+/* The loader has a path as it was asked for it, or as LD_LIBRARY_PATH has its beginning. */
+static const char *absolute(const char *path)
+{
+	static char joined[PATH_MAX]; /* the loader's lock */
+	const char *c = path;
+	long n;
+
+	while (*c && *c != '/')
+		c++;
+	if (!*c || c == path)
+		return path; /* the vDSO's is a name */
+	n = mt_syscall3(SYS_getcwd, (long)joined, sizeof(joined), 0);
+	if (n <= 0 || joined[0] != '/')
+		return path;
+	if (path[0] == '.' && path[1] == '/')
+		path += 2;
+	for (joined[n - 1] = '/'; *path && n < PATH_MAX - 1; n++)
+		joined[n] = *path++;
+	joined[n] = '\0';
+	return joined;
+}
+
 static const char *path_of(const struct dl_phdr_info *info, uint32_t index)
 {
 	if (info->dlpi_name && info->dlpi_name[0])
-		return info->dlpi_name;
+		return absolute(info->dlpi_name);
 	if (info->dlpi_addr == (uint64_t)__ehdr_start && mt_sanitizer_own_name())
 		return mt_sanitizer_own_name();
 	if (index)

@@ -68,6 +68,7 @@ hostile_c +=			\
 	%D%/preinit_dlsym		\
 	%D%/private_mount		\
 	%D%/raw_fork		\
+	%D%/relative_plugin		\
 	%D%/replaced_program		\
 	%D%/secure_child		\
 	%D%/self_called		\
