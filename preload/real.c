@@ -29,6 +29,7 @@ struct mt_libc mt_libc;
 /* How many objects the program started with: the global scope, in its order. */
 static unsigned n_start;
 static int (*next_dlclose)(void *handle);
+static int (*next_prctl)(int option, ...);
 
 #define NAME(number, symbol, handler) [number] = #symbol,
 const char *const mt_real_names[MT_FN_MAX] = { MT_FUNCTIONS(NAME) };
@@ -116,6 +117,7 @@ void mt_real_resolve(void)
 							      : mt_real[MT_FN_free];
 	look_for_others();
 	next_dlclose = mt_image_next("dlclose", n_start);
+	next_prctl = mt_image_next("prctl", n_start);
 	errno = err;
 }
 
@@ -151,6 +153,19 @@ int mt_real_dlclose(void *handle)
 	if (!next_dlclose)
 		next_dlclose = dlsym(RTLD_NEXT, "dlclose");
 	return next_dlclose ? next_dlclose(handle) : -1;
+}
+
+int mt_real_prctl(int option, const unsigned long *a)
+{
+	long r;
+
+	if (next_prctl)
+		return next_prctl(option, a[0], a[1], a[2], a[3]);
+	r = mt_syscall6(SYS_prctl, option, a[0], a[1], a[2], a[3], 0);
+	if (r >= 0)
+		return r;
+	errno = -r;
+	return -1;
 }
 
 /*

@@ -59,6 +59,9 @@ bool mt_real_sanitizes(void);
 /* The next dlclose(). */
 int mt_real_dlclose(void *handle);
 
+/* The next prctl(); a: four arguments. */
+int mt_real_prctl(int option, const unsigned long *a);
+
 /* An object was unloaded: what was looked up for a caller is looked up anew. */
 void mt_real_forget(void);
 

@@ -52,7 +52,7 @@ static void leave_counter(uint64_t *since_ns)
 }
 
 /* A slot, its memory, and what is mapped: the thread has them before. */
-static void prepare(void)
+static void prepare(bool emulates)
 {
 	const void *sp = __builtin_frame_address(0);
 	struct mt_self *self;
@@ -62,6 +62,9 @@ static void prepare(void)
 		return;
 	mask = mt_signals_block();
 	self = mt_thread_self(sp);
+	/* On newer kernels the probe is a system call. */
+	if (self && emulates && self->capture == MT_CAPTURE_EBPF)
+		self = mt_thread_go_inline(sp);
 	if (self) {
 		mt_thread_look_ahead(self, (uint64_t)sp);
 		mt_modules_check(self);
@@ -72,19 +75,20 @@ static void prepare(void)
 __attribute__((visibility("default"))) int prctl(int option, ...)
 {
 	unsigned long a[4];
-	bool strict;
+	bool strict, emulates;
 	va_list list;
-	long r;
+	int r;
 
 	va_start(list, option);
 	for (int i = 0; i < 4; i++)
 		a[i] = va_arg(list, unsigned long);
 	va_end(list);
 	strict = option == PR_SET_SECCOMP && a[0] == SECCOMP_MODE_STRICT;
-	if (option == PR_SET_NO_NEW_PRIVS || option == PR_SET_SECCOMP) {
+	emulates = option == PR_SET_SYSCALL_USER_DISPATCH && a[0] == PR_SYS_DISPATCH_ON;
+	if (option == PR_SET_NO_NEW_PRIVS || option == PR_SET_SECCOMP || emulates) {
 		int err = errno;
 
-		prepare();
+		prepare(emulates);
 		if (no_counter_since_ns)
 			leave_counter(&no_counter_since_ns);
 		mt_sandbox = true;
@@ -94,11 +98,8 @@ __attribute__((visibility("default"))) int prctl(int option, ...)
 		leave_counter(&strict_since_ns);
 	if (option == PR_SET_TSC && a[0] == PR_TSC_SIGSEGV && !no_counter_since_ns)
 		leave_counter(&no_counter_since_ns);
-	r = mt_syscall6(SYS_prctl, option, a[0], a[1], a[2], a[3], 0);
-	if (r >= 0)
-		return r;
-	if (strict)
+	r = mt_real_prctl(option, a);
+	if (r < 0 && strict)
 		strict_since_ns = 0;
-	errno = -r;
-	return -1;
+	return r;
 }

@@ -5,7 +5,8 @@
  *
  * A thread in a sandbox is killed by the first system call that its filter does not know.
  * prctl(2) tells: PR_SET_NO_NEW_PRIVS comes before a filter, PR_SET_SECCOMP is one.  From
- * then on the shim does without: it waits with its eyes open, and of a stack that it did not
+ * then on the shim does without (as it does where the program means to emulate them,
+ * PR_SET_SYSCALL_USER_DISPATCH): it waits with its eyes open, and of a stack that it did not
  * know before it reads no other page than the one that is in use.
  *
  * SECCOMP_MODE_STRICT takes away the time-stamp counter as well: such a thread's clock is

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * sandboxed.c - gives up all system calls but a few, and then allocates, more than rings hold
- * (sandboxed strict|filter|thread)
+ * (sandboxed strict|filter|thread|dispatch)
  *
  * strict: SECCOMP_MODE_STRICT, which forbids all but read, write and exit, and takes the
  * time-stamp counter away.  filter: what malloc() itself may need is allowed as well; any
- * other call kills.  thread: the same, by a thread whose stack grows later.
+ * other call kills.  thread: the same, by a thread whose stack grows later.  dispatch: calls
+ * are the program's to emulate, and it does not.
  */
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -74,6 +76,25 @@ static void filter(void)
 	demand(!prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0));
 }
 
+static char dispatch;
+
+static void fail(int number)
+{
+	(void)number;
+	dispatch = SYSCALL_DISPATCH_FILTER_ALLOW;
+	_exit(4);
+}
+
+/* Calls are the program's to emulate; kernels before 5.11 have that not. */
+static void emulate(void)
+{
+	struct sigaction action = { .sa_handler = fail };
+
+	demand(!sigaction(SIGSYS, &action, NULL));
+	if (!prctl(PR_SET_SYSCALL_USER_DISPATCH, PR_SYS_DISPATCH_ON, 0, 0, &dispatch))
+		dispatch = SYSCALL_DISPATCH_FILTER_BLOCK;
+}
+
 static void *allocate_in_thread(void *arg)
 {
 	(void)arg;
@@ -110,7 +131,14 @@ int main(int argc, char **argv)
 		pthread_join(thread, NULL);
 		return 3;
 	}
-	tell("main", false);
+	tell("main", !strcmp(how, "dispatch"));
+	if (!strcmp(how, "dispatch")) {
+		emulate();
+		take_sandboxed(PAIRS, BLOCK_BYTES);
+		go_deep(DEPTH);
+		dispatch = SYSCALL_DISPATCH_FILTER_ALLOW;
+		return 0;
+	}
 	if (!strcmp(how, "filter"))
 		filter();
 	else

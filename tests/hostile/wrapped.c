@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 
 #include "fixtures/ledger.h"
 #include "tests/hostile/demand.h"
@@ -29,6 +30,7 @@ int main(void)
 	size_t noted;
 
 	demand(dlsym(RTLD_DEFAULT, "wrapping_malloc_head_bytes"));
+	demand(prctl(-1) == HEAD_BYTES);
 	for (int i = 0; i < ROUNDS; i++) {
 		char *block = take();
 
