@@ -17,6 +17,7 @@
 
 #include <elf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <stddef.h>
@@ -134,6 +135,7 @@ struct question {
 	const struct mt_address *address;
 	uint32_t what; /* MT_HELLO_* */
 	uint32_t pid, tid;
+	int fd; /* of a START's connection, which is the process's own */
 	int err;
 };
 
@@ -310,18 +312,30 @@ void mt_session_move_epoch(void)
 	__atomic_store_n(&mt_session.epoch, (uint32_t)epochs, __ATOMIC_RELAXED);
 }
 
+/* Are there as many descriptors free as come with a welcome? */
+static bool has_room(int fd)
+{
+	int fds[MT_FDS], i, n = 0;
+
+	while (n < MT_FDS && (fds[n] = mt_syscall3(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 0)) >= 0)
+		n++;
+	for (i = 0; i < n; i++)
+		mt_syscall3(SYS_close, fds[i], 0, 0);
+	return n == MT_FDS;
+}
+
 /* One hand-shake, from the socket to the mappings. */
-static int shake_here(const struct question *question)
+static int shake_on(int fd, const struct question *question)
 {
 	uint32_t what = question->what;
 	struct mt_session *s = &mt_session;
 	int fds[MT_FDS] = { -1, -1, -1, -1 };
 	struct mt_welcome welcome;
-	int fd, err;
+	int err;
 
-	fd = dial(question->address);
-	if (fd < 0)
-		return fd;
+	/* Who has said START, and gives up, is for the collector a process without events. */
+	if (what == MT_HELLO_START && !has_room(fd))
+		return -EMFILE;
 	err = send_hello(fd, question);
 	if (!err) {
 		/* On the same connection: who asked twice to start would be two processes. */
@@ -329,7 +343,6 @@ static int shake_here(const struct question *question)
 			err = receive_welcome(fd, &welcome, fds);
 		while (err == -EAGAIN && what == MT_HELLO_START);
 	}
-	mt_syscall3(SYS_close, fd, 0, 0);
 	if (!err && !sane(&welcome))
 		err = -EPROTO;
 	if (!err && what == MT_HELLO_START)
@@ -353,6 +366,17 @@ static int shake_here(const struct question *question)
 	return 0;
 }
 
+static int shake_here(const struct question *question)
+{
+	int fd = dial(question->address), err;
+
+	if (fd < 0)
+		return fd;
+	err = shake_on(fd, question);
+	mt_syscall3(SYS_close, fd, 0, 0);
+	return err;
+}
+
 /* Descriptors of a table of its own: the program's are not needed there. */
 static void shake_apart(void *arg)
 {
@@ -367,8 +391,9 @@ static void shake_apart(void *arg)
 		mt_syscall3(SYS_setrlimit, RLIMIT_NOFILE, (long)&limit, 0);
 	}
 	for (fd = 0; fd < APART_FDS; fd++)
-		mt_syscall3(SYS_close, fd, 0, 0);
-	question->err = shake_here(question);
+		if (fd != question->fd)
+			mt_syscall3(SYS_close, fd, 0, 0);
+	question->err = question->fd < 0 ? shake_here(question) : shake_on(question->fd, question);
 }
 
 /*
@@ -388,6 +413,26 @@ static bool pid_namespace_moves(void)
 	return !i || own[i] != next[i];
 }
 
+static bool shake_in_child(struct question *question)
+{
+	return !pid_namespace_moves() && mt_apart(shake_apart, question) >= 0;
+}
+
+/* The collector takes who connects to say START for the process itself. */
+static int shake_first(struct question *question)
+{
+	int err;
+
+	question->fd = dial(question->address);
+	if (question->fd < 0)
+		return question->fd;
+	err = shake_on(question->fd, question);
+	if (err == -EMFILE && shake_in_child(question))
+		err = question->err;
+	mt_syscall3(SYS_close, question->fd, 0, 0);
+	return err;
+}
+
 static int shake(const struct mt_address *address, uint32_t what)
 {
 	/* Signals are blocked: a process of one thread can not fork meanwhile. */
@@ -397,17 +442,17 @@ static int shake(const struct mt_address *address, uint32_t what)
 		.what = what,
 		.pid = mt_syscall3(SYS_getpid, 0, 0, 0),
 		.tid = mt_syscall3(SYS_gettid, 0, 0, 0),
+		.fd = -1,
 	};
 	int err = -EMFILE;
 
-	/* The collector takes who says START for the process itself. */
-	if (alone || what == MT_HELLO_START)
+	if (what == MT_HELLO_START)
+		return shake_first(&question);
+	if (alone)
 		err = shake_here(&question);
-	if (what == MT_HELLO_START || (err != -EMFILE && err != -ENFILE))
+	if (err != -EMFILE && err != -ENFILE)
 		return err;
-	if (pid_namespace_moves() || mt_apart(shake_apart, &question) < 0)
-		return shake_here(&question);
-	return question.err;
+	return shake_in_child(&question) ? question.err : shake_here(&question);
 }
 
 static void undo(void)

@@ -132,6 +132,8 @@ static const struct {
 } limits[] = {
 	{ "descriptors", RLIMIT_NOFILE, 16, use_descriptors },
 	{ "hidden", RLIMIT_NOFILE, 12, have_threads },
+	/* The loader wants one besides the standard streams. */
+	{ "fewest", RLIMIT_NOFILE, 5, have_threads },
 	{ "space", RLIMIT_AS, 40 << 20, take_big },
 	{ "data", RLIMIT_DATA, 24 << 20, take_big },
 	{ "file", RLIMIT_FSIZE, 0, nothing_more },
