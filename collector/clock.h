@@ -14,6 +14,15 @@ static inline uint64_t mt_clock_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
+/* What the thread has had of a processor. */
+static inline uint64_t mt_clock_cpu_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
 /* A time of that clock, as system calls want it. */
 static inline struct timespec mt_clock_timespec(uint64_t ns)
 {

@@ -540,12 +540,12 @@ static int on_life(void *ctx, const void *record, size_t len)
 	return 0;
 }
 
-static bool is_tracked(void *ctx, uint32_t tgid)
+static bool holds_slot(void *ctx, uint32_t tgid)
 {
-	return mt_processes_tracked(ctx, tgid, 0);
+	return mt_processes_holds(ctx, tgid);
 }
 
-/* What the kernel does not tell of, in a run without BPF; a twentieth of the time at most. */
+/* What the kernel does not tell of, in a run without BPF; a twentieth of a processor at most. */
 static int sweep(struct mt_pipeline *p, uint64_t now_ns)
 {
 	uint64_t took_ns;
@@ -553,14 +553,15 @@ static int sweep(struct mt_pipeline *p, uint64_t now_ns)
 
 	if (now_ns < p->next_sweep_ns)
 		return 0;
+	took_ns = mt_clock_cpu_ns();
 	if (!p->config.probes) {
 		r = mt_processes_sweep(p->processes, p->config.segments);
 		if (r == 0 && p->root)
-			r = mt_watch_scan(p->watch, p->root, now_ns, is_tracked, p->processes);
+			r = mt_watch_scan(p->watch, p->root, now_ns, holds_slot, p->processes);
 	}
 	if (r == 0)
 		r = mt_watch_tick(p->watch, now_ns);
-	took_ns = mt_clock_ns() - now_ns;
+	took_ns = mt_clock_cpu_ns() - took_ns;
 	p->next_sweep_ns = now_ns + (took_ns * 20 > SWEEP_NS ? took_ns * 20 : SWEEP_NS);
 	return r;
 }

@@ -178,6 +178,13 @@ bool mt_processes_tracked(const struct mt_processes *p, uint32_t tgid, uint64_t 
 	return process && process->start_ns >= since_ns;
 }
 
+bool mt_processes_holds(const struct mt_processes *p, uint32_t tgid)
+{
+	const struct process *process = by_tgid(p, tgid);
+
+	return process && process->sweep == p->sweeps;
+}
+
 void mt_processes_each(const struct mt_processes *p, void (*fn)(void *ctx, uint32_t tgid),
 		       void *ctx)
 {

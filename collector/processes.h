@@ -83,6 +83,10 @@ int mt_processes_sweep(struct mt_processes *processes, const struct mt_segments 
 /* Whether a process that shook hands at since_ns or later, or its fork, has this tgid. */
 bool mt_processes_tracked(const struct mt_processes *processes, uint32_t tgid, uint64_t since_ns);
 
+/* Whether a thread of the process had a slot at the last sweep: none has where it executed a
+ * program that is not tracked. */
+bool mt_processes_holds(const struct mt_processes *processes, uint32_t tgid);
+
 /* The living ones whose number means something here. */
 void mt_processes_each(const struct mt_processes *processes, void (*fn)(void *ctx, uint32_t tgid),
 		       void *ctx);

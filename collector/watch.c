@@ -323,20 +323,21 @@ static bool read_name(uint32_t tgid, char *ret, int room)
 	return true;
 }
 
-/* Nobody told if what a scan found has executed something else since. */
-static void look_again(struct mt_watch *w, struct pending *p)
+/* Nobody told if what a scan found has executed something else since.  False: it is one that
+ * can register, and the next scan's. */
+static bool look_again(struct mt_watch *w, struct pending *p)
 {
 	char name[sizeof(p->what)];
 	bool has_shim;
 
 	if (!p->scanned)
-		return;
+		return true;
 	has_shim = proc_has(p->tgid, "maps", w->shim_name);
 	if (is_zombie(p->tgid) || !read_name(p->tgid, name, sizeof(name)))
-		return;
+		return true;
 	describe(w, p, p->tgid, "", name, p->since_ns);
 	p->scanned = true;
-	p->reported = has_shim;
+	return !has_shim;
 }
 
 /* Stopped, or in a debugger's hands, which may look at a program before it begins. */
@@ -352,17 +353,20 @@ int mt_watch_tick(struct mt_watch *w, uint64_t now_ns)
 {
 	int r = 0;
 
-	for (uint32_t i = 0; i < w->n && r == 0; i++) {
+	for (uint32_t i = 0; i < w->n && r == 0;) {
 		struct pending *p = &w->pending[i];
 
-		if (p->reported || now_ns <= p->since_ns + MT_WATCH_PATIENCE_NS)
-			continue;
-		if (is_held(p->tgid)) {
+		if (p->reported || now_ns <= p->since_ns + MT_WATCH_PATIENCE_NS) {
+			i++;
+		} else if (is_held(p->tgid)) {
 			p->since_ns = now_ns;
-			continue;
+			i++;
+		} else if (look_again(w, p)) {
+			r = report(w, p);
+			i++;
+		} else {
+			forget(w, p);
 		}
-		look_again(w, p);
-		r = report(w, p);
 	}
 	return r;
 }
@@ -374,13 +378,10 @@ static int consider(struct mt_watch *w, uint32_t tgid, uint64_t now_ns)
 
 	if (find(w, tgid) || w->n == MT_WATCH_PENDING)
 		return 0;
-	if (proc_has(tgid, "maps", w->shim_name)) {
-		/* A fork's child that has not allocated yet, or one that is about to register. */
-		w->pending[w->n++] = (struct pending){ .tgid = tgid,
-						       .scanned = true,
-						       .reported = true };
+	/* A fork's child that has not allocated yet, or one that is about to register; it may
+	 * execute something else at any time. */
+	if (proc_has(tgid, "maps", w->shim_name))
 		return 0;
-	}
 	/* In this order: one that lost its memory in between had it with the shim, perhaps. */
 	if (is_zombie(tgid) || !read_name(tgid, name, sizeof(name)))
 		return 0;

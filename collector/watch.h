@@ -57,7 +57,7 @@ void mt_watch_root(struct mt_watch *watch, uint32_t tgid, const char *name, uint
 int mt_watch_finish(struct mt_watch *watch);
 
 /* Looks for processes below root (itself included) that are not known to tracked() and
- * have no shim in their mappings. */
+ * have no shim in their mappings: also such as had one, in what they executed before. */
 int mt_watch_scan(struct mt_watch *watch, uint32_t root, uint64_t now_ns,
 		  bool (*tracked)(void *ctx, uint32_t tgid), void *tracked_ctx);
 

@@ -166,6 +166,17 @@ def broken_pipe(capture):
         yield f"exit status {status}, says {said!r}"
 
 
+def untracked_images(capture):
+    """A process that was tracked executes a program that is not, and is found all the same."""
+    for how in ("exec env -i sleep 1.5", "(x=$(:); exec env -i sleep 1.5); :"):
+        result = tracked.track(["sh", "-c", how], capture, "run.mtk")
+        if result.status or result.out:
+            yield f"{how}: {result}"
+        named = [entry["what"] for entry in tracked.report("run.mtk")["not_tracked"]]
+        if named != ["sleep"]:
+            yield f"{how}: not tracked: {named}"
+
+
 def streams(capture):
     """Input and output pass as they are; streams that are closed stay closed."""
     noise = os.urandom(1000000)
