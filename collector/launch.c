@@ -79,7 +79,8 @@ static bool is_shim(const char *entry, size_t len)
 	       (len == n || entry[len - n - 1] == '/');
 }
 
-static int extend_preload(const char *shim)
+/* LD_PRELOAD becomes first, and what it had of shims, or of others. */
+static int set_preload(const char *first, bool keep_shims)
 {
 	mt_cleanup(mt_freep) char *value = NULL;
 	const char *old = getenv("LD_PRELOAD");
@@ -87,19 +88,24 @@ static int extend_preload(const char *shim)
 
 	if (!old)
 		old = "";
-	room = strlen(shim) + 1 + strlen(old) + 1;
+	room = strlen(first) + 1 + strlen(old) + 1;
 	value = malloc(room);
 	if (!value)
 		return -ENOMEM;
-	used = (size_t)snprintf(value, room, "%s", shim);
+	used = (size_t)snprintf(value, room, "%s", first);
 	while (*old) {
 		size_t len = strcspn(old, ": ");
 
-		if (len && !is_shim(old, len))
+		if (len && is_shim(old, len) == keep_shims)
 			used += (size_t)snprintf(value + used, room - used, ":%.*s", (int)len, old);
 		old += len + (old[len] != '\0');
 	}
 	return setenv("LD_PRELOAD", value, 1) < 0 ? mt_neg_errno() : 0;
+}
+
+int mt_launch_drop_preload(void)
+{
+	return getenv("LD_PRELOAD") ? set_preload("", true) : 0;
 }
 
 __attribute__((noreturn)) static void child(char **command, const struct mt_user *user,
@@ -110,7 +116,7 @@ __attribute__((noreturn)) static void child(char **command, const struct mt_user
 
 	if (read(gate, &message, sizeof(message)) != sizeof(message))
 		_exit(125);
-	r = extend_preload(message.shim);
+	r = set_preload(message.shim, false);
 	if (r == 0 && setenv(MT_RUN_VARIABLE, message.run, 1) < 0)
 		r = mt_neg_errno();
 	if (r == 0)

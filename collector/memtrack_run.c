@@ -269,6 +269,8 @@ __attribute__((noreturn)) static void exec_collector(struct run *run, int channe
 			fcntl(run->stats, F_SETFD, 0);
 		fcntl(STDERR_FILENO, F_SETFD, 0);
 		r = leave_standard_descriptors();
+		if (r == 0)
+			r = mt_launch_drop_preload();
 		if (r == 0) {
 			execv(path, argv);
 			r = mt_neg_errno();

@@ -8,6 +8,7 @@
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define HEAD_BYTES 16
 
@@ -65,6 +66,14 @@ static void give(char *block)
 int prctl(int option, ...)
 {
 	return option == -1 ? HEAD_BYTES : -1;
+}
+
+/* Time stands still, for the command and nobody else. */
+int clock_gettime(clockid_t clock, struct timespec *ret)
+{
+	(void)clock;
+	*ret = (struct timespec){ .tv_sec = 1 };
+	return 0;
 }
 
 void *malloc(size_t bytes)
