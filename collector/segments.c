@@ -18,6 +18,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -27,6 +28,8 @@
 
 /* A process claims its first slot within microseconds of its hand-shake. */
 #define REUSE_AFTER_NS (100 * 1000 * 1000ULL)
+/* With fewer a run is not worth beginning. */
+#define CHUNKS_MIN 16
 
 static size_t page_up(size_t bytes)
 {
@@ -106,15 +109,39 @@ static int open_control(struct mt_segments *s, const struct mt_segments_config *
 	return 0;
 }
 
+static uint64_t limit_of(int resource)
+{
+	struct rlimit limit;
+
+	return getrlimit(resource, &limit) < 0 ? RLIM_INFINITY : limit.rlim_cur;
+}
+
+/* As many chunks as limits that could not be lifted have room for: half of the address space is
+ * for everything else. */
+static void set_sizes(struct mt_segments *s, bool with_references)
+{
+	uint64_t space = limit_of(RLIMIT_AS), file = limit_of(RLIMIT_FSIZE);
+
+	if (with_references) {
+		s->bpf_stride = MT_WORDS_OFFSET + s->budget_bytes;
+		s->scratch_offset = page_up(s->bpf_stride);
+		s->stride = s->scratch_offset + page_up(mt_scratch_inline_bytes(s->budget_bytes));
+	}
+	for (s->n_chunks = MT_CHUNKS;; s->n_chunks /= 2) {
+		s->rings_size = mt_chunk_offset(s->n_chunks, s->ring_bytes);
+		s->references_size = s->stride * s->n_chunks * MT_CHUNK_SLOTS;
+		if (s->n_chunks <= CHUNKS_MIN ||
+		    ((space == RLIM_INFINITY || s->rings_size + s->references_size <= space / 2) &&
+		     s->rings_size <= file && s->references_size <= file))
+			break;
+	}
+}
+
 static int open_references(struct mt_segments *s)
 {
 	void *at;
 	int r;
 
-	s->bpf_stride = MT_WORDS_OFFSET + s->budget_bytes;
-	s->scratch_offset = page_up(s->bpf_stride);
-	s->stride = s->scratch_offset + page_up(mt_scratch_inline_bytes(s->budget_bytes));
-	s->references_size = s->stride * MT_SLOTS;
 	r = map_memfd("memtrack-references", 0, s->references_size, &s->references_fd, &at);
 	if (r < 0)
 		return r;
@@ -168,19 +195,19 @@ int mt_segments_open(const struct mt_segments_config *config, struct mt_segments
 	if (r < 0)
 		return r;
 
+	set_sizes(s, !(config->flags & MT_RUN_RAW));
 	if (!(config->flags & MT_RUN_RAW)) {
 		r = open_references(s);
 		if (r < 0)
 			return r;
 	}
 
-	s->rings_size = mt_chunk_offset(MT_CHUNKS, s->ring_bytes);
 	r = map_memfd("memtrack-rings", 0, s->rings_size, &s->rings_fd, &at);
 	if (r < 0)
 		return r;
 	s->rings = at;
 	s->gate = at;
-	if (config->learned && s->references) {
+	if (config->learned && s->references && s->n_chunks == MT_CHUNKS) {
 		r = open_learned(s);
 		if (r < 0)
 			return r;
@@ -299,9 +326,9 @@ int mt_segments_give_chunk(struct mt_segments *s, bool inline_only, uint64_t now
 	uint32_t c = inline_only && s->capture == MT_CAPTURE_EBPF ? MT_BPF_SLOTS / MT_CHUNK_SLOTS
 								  : 0;
 
-	while (c < MT_CHUNKS && s->chunks[c].given && !chunk_idle(s, c, now_ns))
+	while (c < s->n_chunks && s->chunks[c].given && !chunk_idle(s, c, now_ns))
 		c++;
-	if (c == MT_CHUNKS)
+	if (c >= s->n_chunks)
 		return -ENOSPC;
 	s->chunks[c].given = true;
 	s->chunks[c].given_ns = now_ns;

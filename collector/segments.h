@@ -67,6 +67,7 @@ struct mt_segments {
 	int control_fd, bpf_references_fd, references_fd, rings_fd, learned_fd;
 	bool own_control;
 	bool living;	      /* the gate's life is locked */
+	uint32_t n_chunks;    /* MT_CHUNKS, or less where memory is limited */
 	uint32_t chunks_used; /* chunks from here on were never given */
 	struct mt_chunk chunks[MT_CHUNKS];
 };

@@ -280,6 +280,28 @@ START_TEST(no_room)
 }
 END_TEST
 
+/* A limit that leaves room for a part: there are as many slots as that. */
+START_TEST(little_room)
+{
+	struct mt_welcome welcome = { 0 };
+	struct mt_segments *small;
+	struct rlimit was, limit;
+	uint32_t n = 0;
+
+	ck_assert_int_eq(getrlimit(RLIMIT_AS, &was), 0);
+	limit = was;
+	limit.rlim_cur = address_space_bytes() + (64 << 20);
+	ck_assert_int_eq(setrlimit(RLIMIT_AS, &limit), 0);
+	ck_assert_int_eq(mt_segments_open(&config, &small), 0);
+	ck_assert_int_eq(setrlimit(RLIMIT_AS, &was), 0);
+	while (mt_segments_give_chunk(small, false, 1, &welcome) == 0)
+		n++;
+	ck_assert_uint_eq(n, small->n_chunks);
+	ck_assert_uint_lt(n, MT_CHUNKS);
+	mt_segments_close(small);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("teach");
@@ -295,6 +317,10 @@ int main(void)
 	tcase_add_test(tcase, places_grow);
 	tcase_add_test(tcase, never_taught);
 	tcase_add_test(tcase, no_room);
+	suite_add_tcase(suite, tcase);
+	/* Without what others have mapped. */
+	tcase = tcase_create("limits");
+	tcase_add_test(tcase, little_room);
 	suite_add_tcase(suite, tcase);
 	srunner_run_all(runner, CK_ENV);
 	failed = srunner_ntests_failed(runner);
