@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <link.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -103,9 +104,36 @@ static int set_preload(const char *first, bool keep_shims)
 	return setenv("LD_PRELOAD", value, 1) < 0 ? mt_neg_errno() : 0;
 }
 
-int mt_launch_drop_preload(void)
+/* Where we have the C library from, that is where our other libraries are, too. */
+static int find_library(struct dl_phdr_info *info, size_t size, void *arg)
 {
-	return getenv("LD_PRELOAD") ? set_preload("", true) : 0;
+	static const char name[] = "/libc.so.6";
+	size_t len = strlen(info->dlpi_name);
+
+	(void)size;
+	if (len < sizeof(name) || strcmp(info->dlpi_name + len - (sizeof(name) - 1), name) != 0)
+		return 0;
+	*(const char **)arg = info->dlpi_name;
+	return 1;
+}
+
+static int prefer_own_libraries(void)
+{
+	mt_cleanup(mt_freep) char *value = NULL;
+	const char *old = getenv("LD_LIBRARY_PATH"), *own = NULL;
+
+	if (!old || !*old || !dl_iterate_phdr(find_library, (void *)&own))
+		return 0;
+	if (asprintf(&value, "%.*s:%s", (int)(strrchr(own, '/') - own), own, old) < 0)
+		return -ENOMEM;
+	return setenv("LD_LIBRARY_PATH", value, 1) < 0 ? mt_neg_errno() : 0;
+}
+
+int mt_launch_own_libraries(void)
+{
+	int r = getenv("LD_PRELOAD") ? set_preload("", true) : 0;
+
+	return r < 0 ? r : prefer_own_libraries();
 }
 
 __attribute__((noreturn)) static void child(char **command, const struct mt_user *user,

@@ -35,9 +35,9 @@ struct mt_user {
 
 void mt_launch_user(struct mt_user *ret);
 
-/* For a program of our own: what others want preloaded is for the command; an outer run's shim
- * stays. */
-int mt_launch_drop_preload(void);
+/* For a program of our own: what LD_PRELOAD and LD_LIBRARY_PATH have is for the command; an outer
+ * run's shim stays. */
+int mt_launch_own_libraries(void);
 
 int mt_launch_fork(char **command, const struct mt_user *user, const struct mt_forward *forward,
 		   struct mt_launch *ret);

@@ -270,7 +270,7 @@ __attribute__((noreturn)) static void exec_collector(struct run *run, int channe
 		fcntl(STDERR_FILENO, F_SETFD, 0);
 		r = leave_standard_descriptors();
 		if (r == 0)
-			r = mt_launch_drop_preload();
+			r = mt_launch_own_libraries();
 		if (r == 0) {
 			execv(path, argv);
 			r = mt_neg_errno();

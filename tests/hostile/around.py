@@ -166,6 +166,18 @@ def broken_pipe(capture):
         yield f"exit status {status}, says {said!r}"
 
 
+def poor_libraries(capture):
+    """Libraries that the command is to find first are not the collector's."""
+    os.mkdir("libraries")
+    for name in ("libzstd.so.1", "libelf.so.1", "libbpf.so.1"):
+        with open(f"libraries/{name}", "w", encoding="ascii") as file:
+            file.write("no library\n")
+    env = {**os.environ, "LD_LIBRARY_PATH": os.path.abspath("libraries")}
+    result = tracked.track(["sh", "-c", "exit 3"], capture, "run.mtk", env=env)
+    if result != (3, b"", b""):
+        yield f"{result}"
+
+
 def untracked_images(capture):
     """A process that was tracked executes a program that is not, and is found all the same."""
     for how in ("exec env -i sleep 1.5", "(x=$(:); exec env -i sleep 1.5); :"):
