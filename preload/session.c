@@ -51,17 +51,15 @@
 struct mt_session mt_session;
 
 /*
- * The environment of the start.  The C library knows it late: constructors of an
- * executable's preinit_array come before.  The kernel's own copy lies above
- * __libc_stack_end: argc, argv, NULL, envp, NULL.
+ * The environment of the start, as the kernel has it above __libc_stack_end: argc, argv, NULL,
+ * envp, NULL.  The C library knows it late, after constructors of an executable's
+ * preinit_array; and a library's constructor may have put another in its place.
  */
-static char **environment(void)
+static char **kernel_environment(void)
 {
 	long argc;
 	char **argv;
 
-	if (environ)
-		return environ;
 	if (!&__libc_stack_end || !__libc_stack_end)
 		return NULL;
 	argc = *(long *)__libc_stack_end;
@@ -84,6 +82,15 @@ static const char *variable(char **env, const char *name)
 			return e + 1;
 	}
 	return NULL;
+}
+
+/* Of either; NULL: there is none. */
+static const char *run_variable(void)
+{
+	char **env = kernel_environment();
+	const char *text = env ? variable(env, MT_RUN_VARIABLE) : NULL;
+
+	return text || !environ ? text : variable(environ, MT_RUN_VARIABLE);
 }
 
 static long retry(long number, long a, long b, long c)
@@ -467,9 +474,9 @@ static void undo(void)
 	s->gate = NULL;
 }
 
-static bool join(char **env)
+static bool join(void)
 {
-	const char *text = variable(env, MT_RUN_VARIABLE);
+	const char *text = run_variable();
 	int err, tries = 0;
 
 	/* Another C library's mutexes are not those of the rings. */
@@ -498,11 +505,11 @@ static bool join(char **env)
 static bool aside;
 
 /* Decides whether there is a run; signals are blocked. */
-static void decide(char **env)
+static void decide(void)
 {
 	const struct mt_arena_event *events;
 	uint64_t lost;
-	bool joined = join(env);
+	bool joined = join();
 
 	aside = joined && mt_real_sanitizes();
 	mt_session.on = joined && !aside;
@@ -522,8 +529,6 @@ static bool advance(int from, int to)
 
 bool mt_session_start(void)
 {
-	char **env;
-
 	if (__atomic_load_n(&mt_session.phase, __ATOMIC_ACQUIRE) == MT_PHASE_START &&
 	    mt_real_relocated() && advance(MT_PHASE_START, MT_PHASE_RESOLVING)) {
 		mt_real_resolve();
@@ -531,13 +536,13 @@ bool mt_session_start(void)
 	}
 	if (__atomic_load_n(&mt_session.phase, __ATOMIC_ACQUIRE) < MT_PHASE_RESOLVED)
 		return false;
-	env = environment();
-	if (env && __atomic_load_n(&mt_session.phase, __ATOMIC_RELAXED) == MT_PHASE_RESOLVED) {
+	if (__atomic_load_n(&mt_session.phase, __ATOMIC_RELAXED) == MT_PHASE_RESOLVED &&
+	    (environ || kernel_environment())) {
 		uint64_t mask = mt_signals_block();
 		int err = errno;
 
 		if (advance(MT_PHASE_RESOLVED, MT_PHASE_ASKING))
-			decide(env);
+			decide();
 		errno = err;
 		mt_signals_restore(mask);
 	}

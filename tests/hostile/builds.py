@@ -105,6 +105,19 @@ def linked_mimalloc(capture):
     return linked("mimalloc", capture)
 
 
+def exchanged_environment(capture):
+    """A library's constructor gives the process another environment before anything was
+    allocated."""
+    with open("exchange.c", "w", encoding="ascii") as source:
+        source.write("extern char **environ;\nstatic char *own[] = { \"OWN=1\", 0 };\n"
+                     "__attribute__((constructor(101))) static void put(void)\n"
+                     "{ environ = own; }\n")
+    build("gcc", "-shared", "-fPIC", "exchange.c", "-o", "exchange.so")
+    build("gcc", *FLAGS, IN_USE, *LEDGER, "-o", "program", "-Wl,--no-as-needed",
+          os.path.abspath("exchange.so"))
+    yield from checked("run", [os.path.abspath("program")], capture, "ledger", source=IN_USE)
+
+
 def static_jemalloc(capture):
     """An allocator in the executable, its names exported or not."""
     for folder, flags in (("exported", ["-rdynamic"]), ("hidden", [])):
