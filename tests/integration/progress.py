@@ -12,6 +12,7 @@ import select
 import signal
 import struct
 import subprocess
+import sys
 import termios
 import time
 
@@ -212,9 +213,15 @@ def in_background():
 
 
 def other_group():
-    """The command has the foreground for itself, as a shell has."""
-    script = f'set -m; {" ".join(LONG)}; true'
-    yield from none_shown(Terminal(memtrack("group.mtk", ["sh", "-c", script])))
+    """The command has the foreground for itself, to its end.  A shell with job control would
+    take it back before its own: in between memtrack-run has it, and may show its line."""
+    program = ("import os, signal, time\n"
+               "signal.signal(signal.SIGTTOU, signal.SIG_IGN)\n"
+               "os.setpgid(0, 0)\n"
+               "os.tcsetpgrp(2, os.getpid())\n"
+               f"time.sleep({QUIET_SECONDS + 1})\n")
+    command = [sys.executable, "-S", "-c", program]
+    yield from none_shown(Terminal(memtrack("group.mtk", command)))
 
 
 def to_a_pipe():
