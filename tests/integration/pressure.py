@@ -29,8 +29,16 @@ OTHER_CLOCK = ("unshare", "--time", "--fork", "--monotonic", "-300")
 SMALL = ("--event-ring=16K", "--drain-interval=2000")
 
 
-def storm(pairs):
-    return [STORM, str(PROCESSES), str(pairs)]
+def storm(pairs, program=STORM):
+    return [program, str(PROCESSES), str(pairs)]
+
+
+def own_storm(name):
+    """A program that no other test runs at the same time: for living()."""
+    program = os.path.abspath(f"storm.{name}")
+    if not os.path.exists(program):
+        os.link(STORM, program)
+    return program
 
 
 def episodes(err):
@@ -137,9 +145,7 @@ def living(name):
 def check_timeout(capture, pause):
     """An episode that lasts too long ends the tree, not the artifact."""
     artifact = f"timeout.{capture}.{pause}.mtk"
-    program = os.path.abspath(f"storm.{capture}.{pause}")
-    if not os.path.exists(program):
-        os.link(STORM, program)
+    program = own_storm(f"{capture}.{pause}")
     result = tracked.track([program, "8", "1000000"], capture, artifact,
                            [f"--pause={pause}", "--pressure-timeout=0.5", "--event-ring=16K",
                             "--inject-faults=slow-pass:2000"])
@@ -248,9 +254,10 @@ def check_outsider(capture, pause):
 
 def check_killed(capture, pause):
     """The collector dies at any moment: the command ends by itself, with its own status."""
+    program = own_storm(f"{capture}.{pause}")
     for i in range(ROUNDS):
         dice = random.Random(f"killed {capture} {pause} {i}")
-        run = Disturbed(capture, pause, "killed.mtk", storm(3000))
+        run = Disturbed(capture, pause, "killed.mtk", storm(3000, program))
         run.wait(dice.random() * 0.3)
         try:
             send(relatives.find_collector(run.process.pid), signal.SIGKILL)
@@ -261,7 +268,7 @@ def check_killed(capture, pause):
         if result.status not in (0, STATUS_LOST, 125) or (
                 result.status != 125 and not ledger.Ledger(result.out).totals["allocations"]):
             yield f"round {i}: exit status {result.status}, prints {result.out!r}, {result.err!r}"
-        left = living(STORM)
+        left = living(program)
         if left:
             yield f"round {i}: processes are left: {[(t, relatives.state_of(t)) for t in left]}"
 
