@@ -495,18 +495,25 @@ static void wake_runner(struct collector *c)
 		kill(c->runner, SIGCONT);
 }
 
+/* Serves who comes, for that time at most; returns whether the run is over. */
+static bool serve(struct collector *c, uint64_t most_ns)
+{
+	struct pollfd channel = { .fd = c->options.channel, .events = POLLIN };
+
+	mt_session_serve(c->session, most_ns, &channel, 1);
+	return channel.revents && hear(c);
+}
+
 /* Serves who comes, until the next pass is due or a ring can not wait for it; returns whether
  * the run is over. */
 static bool wait_for_pass(struct collector *c, bool more)
 {
 	uint64_t now_ns = mt_clock_ns(), due_ns = now_ns + (more ? 0 : interval_ns(c)), left_ns;
-	bool over = false;
+	bool over;
 
 	do {
 		left_ns = due_ns > now_ns ? due_ns - now_ns : 0;
-		if (mt_session_serve(c->session, left_ns < LOOK_NS ? left_ns : LOOK_NS,
-				     c->options.channel))
-			over = hear(c);
+		over = serve(c, left_ns < LOOK_NS ? left_ns : LOOK_NS);
 		wake_runner(c);
 		tell_stopped(c);
 		now_ns = mt_clock_ns();

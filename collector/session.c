@@ -11,7 +11,6 @@
 #include "collector/session.h"
 
 #include <inttypes.h>
-#include <poll.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -245,28 +244,28 @@ static bool serve_round(struct mt_session *s)
 	return taken;
 }
 
-int mt_session_serve(struct mt_session *s, uint64_t timeout_ns, int wake_fd)
+void mt_session_serve(struct mt_session *s, uint64_t timeout_ns, struct pollfd *others,
+		      uint32_t n_others)
 {
 	const struct timespec timeout = { .tv_nsec = (long)timeout_ns };
-	struct pollfd fds[3 + MT_SESSION_CLIENTS];
+	struct pollfd fds[MT_SESSION_OTHERS + 2 + MT_SESSION_CLIENTS];
 	bool full = s->n_clients == MT_SESSION_CLIENTS;
-	nfds_t n = 3;
+	nfds_t n = n_others;
 	int ready;
 
-	fds[0] = (struct pollfd){ .fd = wake_fd, .events = POLLIN };
+	memcpy(fds, others, n_others * sizeof(*others));
 	for (int i = 0; i < 2; i++)
-		fds[1 + i] = (struct pollfd){ .fd = full ? -1 : s->listeners[i], .events = POLLIN };
+		fds[n++] = (struct pollfd){ .fd = full ? -1 : s->listeners[i], .events = POLLIN };
 	for (uint32_t i = 0; i < s->n_clients; i++)
 		fds[n++] = (struct pollfd){ .fd = s->clients[i].fd, .events = POLLIN };
 
 	ready = ppoll(fds, n, &timeout, NULL);
-	if (ready <= 0)
-		fds[0].revents = 0;
+	for (uint32_t i = 0; i < n_others; i++)
+		others[i].revents = ready > 0 ? fds[i].revents : 0;
 	/* As nearly always.  To ask the listeners is dear: that makes a socket for nobody. */
 	if (ready == 0 && !s->n_clients)
-		return 0;
+		return;
 	/* A tree that forks a thousand children waits here all at once, a second each. */
 	for (int round = 0; round < ROUNDS_MAX && serve_round(s); round++)
 		;
-	return fds[0].revents != 0;
 }

@@ -13,12 +13,14 @@
  *              hung up on.
  *   Bounds:    MT_SESSION_CLIENTS connections at a time; more wait in the backlog.
  */
+#include <poll.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 #include "collector/segments.h"
 
 #define MT_SESSION_CLIENTS 512
+#define MT_SESSION_OTHERS 4
 
 /* A process that shook hands to start: its number, and who it is. */
 struct mt_arrival {
@@ -40,9 +42,10 @@ int mt_session_open(const char *path, struct mt_segments *segments, mt_arrival_f
 		    void *ctx, struct mt_session **ret);
 void mt_session_close(struct mt_session *session);
 
-/* Waits for up to timeout_ns for a client or for wake_fd to be readable, and serves the
- * clients that are there.  Returns 1 if wake_fd is readable or hung up, else 0. */
-int mt_session_serve(struct mt_session *session, uint64_t timeout_ns, int wake_fd);
+/* Waits for up to timeout_ns for a client, or for what n_others want, MT_SESSION_OTHERS at
+ * most, whose revents are set; and serves the clients that are there. */
+void mt_session_serve(struct mt_session *session, uint64_t timeout_ns, struct pollfd *others,
+		      uint32_t n_others);
 
 static inline void mt_session_closep(struct mt_session **session)
 {
