@@ -68,10 +68,11 @@ static __always_inline void *reserve(__u64 bytes)
 	return record;
 }
 
-/* The kernel can not wait here, but those who are about to fork can, at their next event. */
+/* The kernel can not wait here, but those who are about to fork can, at their next event.  A
+ * collector that rests is woken: what a process has executed is to be looked at while it lives. */
 static __always_inline void submit(void *record)
 {
-	bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
+	bpf_ringbuf_submit(record, 0);
 	note_life();
 	if (bpf_ringbuf_query(&life, BPF_RB_AVAIL_DATA) >= life_watermark_bytes)
 		latch_ring(MT_LATCH_LIFE, 0);

@@ -96,6 +96,8 @@ unwinder_libs = $(LIBELF_LIBS) $(ZSTD_LIBS)
 	%D%/processes.h		\
 	%D%/progress.c		\
 	%D%/progress.h		\
+	%D%/rest.c		\
+	%D%/rest.h		\
 	%D%/segments.c		\
 	%D%/segments.h		\
 	%D%/session.c		\

@@ -34,13 +34,14 @@
 #include "collector/probes.h"
 #include "collector/proc_state.h"
 #include "collector/progress.h"
+#include "collector/rest.h"
 #include "collector/segments.h"
 #include "collector/session.h"
 #include "collector/stats.h"
 #include "collector/summary.h"
 #include "collector/tuning.h"
 
-/* Between two looks at what may end a sleep that is longer. */
+/* Between two looks at what may end a sleep that is longer, but for a rest. */
 #define LOOK_NS (1000 * 1000ULL)
 /* A run that is drained seldom is paused as a whole: so much of the interval is waited for all to
  * park. */
@@ -55,9 +56,9 @@
  * command stands still. */
 #define WAKE_NS (10 * 1000 * 1000ULL)
 #define TOLD_AGAIN_NS (100 * 1000 * 1000ULL)
-/* Descriptors that are opened after the kernel part: shared memories, the socket, a client and
- * what is looked at in /proc. */
-#define FILES_AFTER_PROBES 8
+/* Descriptors that are opened after the kernel part: shared memories, the bell, the socket, a
+ * client and what is looked at in /proc. */
+#define FILES_AFTER_PROBES 9
 
 struct collector {
 	struct mt_collector_options options;
@@ -65,6 +66,7 @@ struct collector {
 	uint64_t cookie;
 	struct mt_probes *probes;
 	struct mt_segments *segments;
+	struct mt_rest *rest;
 	struct mt_session *session;
 	struct mt_stats *stats; /* NULL: none */
 	struct mt_writer *writer;
@@ -136,6 +138,7 @@ static int open_probes(struct collector *c, char *why, size_t room)
 		.stacks_bytes = c->options.stack_ring_bytes,
 		.measured = c->stats != NULL,
 		.watermark_percent = c->options.watermark_percent,
+		.wakeup_bytes = 1, /* whatever comes where nothing was ends a rest */
 	};
 	const char *verb = "load the BPF programs";
 	int r = mt_probes_open(&config, &c->probes);
@@ -196,6 +199,11 @@ static int open_segments(struct collector *c)
 		config.bpf_references = mt_probes_references(c->probes);
 	}
 	return mt_segments_open(&config, &c->segments);
+}
+
+static int open_rest(struct collector *c)
+{
+	return mt_rest_new(c->segments, &c->rest);
 }
 
 static int open_writer(struct collector *c)
@@ -309,6 +317,7 @@ static const struct {
 	const char *verb;
 } steps[] = {
 	{ open_segments, "make the shared memory" },
+	{ open_rest, "prepare for rests" },
 	{ open_writer, "write the artifact" },
 	{ open_encode, "start the encoder" },
 	{ open_holds, "prepare for pauses" },
@@ -396,6 +405,7 @@ static void close_all(struct collector *c)
 	mt_pipeline_free(c->pipeline);
 	mt_holds_free(c->holds);
 	mt_faults_free(c->faults);
+	mt_rest_free(c->rest);
 	mt_segments_close(c->segments);
 	mt_probes_close(c->probes);
 }
@@ -504,20 +514,40 @@ static bool serve(struct collector *c, uint64_t most_ns)
 	return channel.revents && hear(c);
 }
 
-/* Serves who comes, until the next pass is due or a ring can not wait for it; returns whether
- * the run is over. */
-static bool wait_for_pass(struct collector *c, bool more)
+/* The same for a rest, which ends with whatever happens. */
+static bool serve_in_rest(struct collector *c)
 {
-	uint64_t now_ns = mt_clock_ns(), due_ns = now_ns + (more ? 0 : interval_ns(c)), left_ns;
-	bool over;
+	struct pollfd others[] = {
+		{ .fd = c->options.channel, .events = POLLIN },
+		{ .fd = mt_rest_fd(c->rest), .events = POLLIN },
+		{ .fd = c->probes ? mt_probes_stacks_fd(c->probes) : -1, .events = POLLIN },
+		{ .fd = c->probes ? mt_probes_life_fd(c->probes) : -1, .events = POLLIN },
+	};
 
+	mt_session_serve(c->session, MT_REST_NS, others, sizeof(others) / sizeof(others[0]));
+	mt_rest_end(c->rest, others[1].revents || others[2].revents || others[3].revents);
+	return others[0].revents && hear(c);
+}
+
+/* Serves who comes, until the next pass is due or a ring can not wait for it; returns whether
+ * the run is over.  cells: what the last pass has handed on. */
+static bool wait_for_pass(struct collector *c, uint64_t cells)
+{
+	uint64_t drain_ns = c->options.drain_interval_ms * 1000000ULL;
+	uint64_t interval = cells < MT_PIPELINE_CELLS ? interval_ns(c) : 0;
+	uint64_t now_ns = mt_clock_ns(), due_ns = now_ns + interval, left_ns;
+	bool over, rests;
+
+	mt_rest_note(c->rest, cells, now_ns);
 	do {
 		left_ns = due_ns > now_ns ? due_ns - now_ns : 0;
-		over = serve(c, left_ns < LOOK_NS ? left_ns : LOOK_NS);
+		/* Not where a ring fills faster than that, or a longer interval was asked for. */
+		rests = interval == drain_ns && drain_ns < MT_REST_NS && mt_rest_begin(c->rest);
+		over = rests ? serve_in_rest(c) : serve(c, left_ns < LOOK_NS ? left_ns : LOOK_NS);
 		wake_runner(c);
 		tell_stopped(c);
 		now_ns = mt_clock_ns();
-	} while (!over && now_ns < due_ns && !is_latched(c));
+	} while (!over && !rests && now_ns < due_ns && !is_latched(c));
 	return over;
 }
 
@@ -539,7 +569,7 @@ static void record(struct collector *c)
 	int64_t r = 0;
 
 	while (!over) {
-		over = wait_for_pass(c, r >= MT_PIPELINE_CELLS);
+		over = wait_for_pass(c, r > 0 ? (uint64_t)r : 0);
 		if (c->error) {
 			/* Whoever was about to append may be waiting for room by now. */
 			mt_pipeline_skip(c->pipeline);

@@ -36,6 +36,8 @@
 #define RATE_DECAY 0.98
 /* In less time than this a thread may have been stopped in mid-course: what it did says nothing. */
 #define LEAST_RUN_NS (20 * 1000ULL)
+/* What has come in more time may have come at its end: a burst ends a rest. */
+#define MOST_RUN_NS (1000 * 1000ULL)
 /* A ring that needs longer than that is one on which nothing comes. */
 #define SLOWEST_NS 1e12
 #define SWEEP_NS (100 * 1000 * 1000ULL)
@@ -660,6 +662,8 @@ static void note_rate(struct mt_pipeline *p, uint64_t now_ns, uint64_t running_n
 {
 	double rate = 0;
 
+	if (running_ns > MOST_RUN_NS)
+		running_ns = MOST_RUN_NS;
 	if (running_ns >= LEAST_RUN_NS)
 		rate = (double)mt_merge_fullest_bytes(p->merge) / (double)running_ns;
 	p->heads_ns = now_ns;

@@ -370,6 +370,11 @@ int mt_probes_stacks_fd(const struct mt_probes *probes)
 	return bpf_map__fd(probes->skel->maps.stacks);
 }
 
+int mt_probes_life_fd(const struct mt_probes *probes)
+{
+	return bpf_map__fd(probes->skel->maps.life);
+}
+
 struct mt_control *mt_probes_control(const struct mt_probes *probes)
 {
 	return probes->control;

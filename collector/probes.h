@@ -62,6 +62,8 @@ int mt_probes_control_fd(const struct mt_probes *probes);
 int mt_probes_references_fd(const struct mt_probes *probes);
 /* For poll(2): readable when the fill of "stacks" passes wakeup_bytes. */
 int mt_probes_stacks_fd(const struct mt_probes *probes);
+/* For poll(2): readable while "life" has a record, as soon as it has. */
+int mt_probes_life_fd(const struct mt_probes *probes);
 
 /* The control page, zero at first: whoever runs the run fills it. */
 struct mt_control *mt_probes_control(const struct mt_probes *probes);

@@ -43,6 +43,11 @@ int mt_probes_stacks_fd(const struct mt_probes *probes)
 	return -EOPNOTSUPP;
 }
 
+int mt_probes_life_fd(const struct mt_probes *probes)
+{
+	return -EOPNOTSUPP;
+}
+
 struct mt_control *mt_probes_control(const struct mt_probes *probes)
 {
 	return NULL;

@@ -328,6 +328,8 @@ static enum outcome encode_and_send(struct mt_self *self, struct window *w,
 	mt_commit_window(self->reference, dictionary_of(self), words_of(self), scratch,
 			 mt_session.budget_bytes, w->compare);
 	*ret = named(self->reference->entry, seq_of(self));
+	/* What is new costs a record each time, until it was taught. */
+	mt_ring_wake_collector();
 	return OUTCOME_NAMED;
 }
 

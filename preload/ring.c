@@ -216,11 +216,21 @@ static void watch_gate(uint32_t f, uint64_t at_most_ns)
 	while (mt_now_ns() < end_ns);
 }
 
-/* Sleeps, unless the gate's word is not f any more; false: the collector is gone. */
+void mt_ring_wake_collector(void)
+{
+	const struct mt_gate *gate = mt_session.gate;
+
+	if (__atomic_load_n(&gate->rests, __ATOMIC_ACQUIRE) == MT_REST_ON && !mt_sandbox)
+		mt_syscall3(SYS_futex, (long)&gate->rests, FUTEX_WAKE, 1);
+}
+
+/* Sleeps, unless the gate's word is not f any more; false: the collector is gone.  A collector
+ * that rests does not see by itself that the latch is set, as it was before. */
 static bool sleep_at_gate(uint32_t f, long at_most_ns)
 {
 	struct timespec limit = { .tv_nsec = at_most_ns };
 
+	mt_ring_wake_collector();
 	if (mt_sandbox)
 		watch_gate(f, at_most_ns);
 	else

@@ -75,6 +75,9 @@ bool mt_ring_await_release(const struct mt_ring *ring, long at_most_ns);
  * tried again? */
 bool mt_ring_gives_up(const struct mt_ring *ring);
 
+/* For what is not to wait until a rest of the collector ends (collector/rest.h). */
+void mt_ring_wake_collector(void);
+
 /*
  * Appends a record as one blob; words[0] is for the cell's head, the record's bytes (a
  * multiple of 8) follow, and 24 bytes behind them can be read.  Waits for room.  Only where

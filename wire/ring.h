@@ -31,10 +31,17 @@
 
 #define MT_RING_BYTES (256 * 1024) /* default; a power of two, at least a page */
 
+/* Whether the collector sleeps for longer than usual: mt_gate.rests. */
+#define MT_REST_NONE 0
+#define MT_REST_ON 1
+#define MT_REST_OVER 2 /* and never will again */
+
 /* The first page.  Written by the collector only. */
 struct mt_gate {
 	__u32 futex; /* moves after the latch was cleared; FUTEX_WAIT, FUTEX_WAKE all */
-	__u32 spare0;
+	/* MT_REST_*.  Who waits at the futex, and finds MT_REST_ON here, wakes who waits here:
+	 * FUTEX_WAKE 1. */
+	__u32 rests;
 	__u64 life[8]; /* a robust, shared pthread_mutex_t that the collector holds */
 	__u8 spare1[MT_PAGE_BYTES - 72];
 };

@@ -107,11 +107,14 @@ unit_tests += %D%/test_decode %D%/test_digest %D%/test_stack_delta
 %C%_test_stack_delta_LDADD   = collector/libcollector.a $(XXHASH_LIBS) $(CHECK_LIBS)
 
 ## The shim's code, but not its flags: here it may be sanitized.
-unit_tests += %D%/test_gauges %D%/test_ring_append
+unit_tests += %D%/test_gauges %D%/test_rest %D%/test_ring_append
 %C%_test_gauges_SOURCES = %D%/test_gauges.c %D%/ring_writer.c %D%/ring_writer.h	\
 	preload/ring.c
 %C%_test_gauges_CFLAGS  = $(unit_cflags)
 %C%_test_gauges_LDADD   = $(collector_test_libs)
+%C%_test_rest_SOURCES   = %D%/test_rest.c %D%/ring_writer.c %D%/ring_writer.h preload/ring.c
+%C%_test_rest_CFLAGS    = $(unit_cflags)
+%C%_test_rest_LDADD     = $(collector_test_libs)
 %C%_test_ring_append_SOURCES = %D%/test_ring_append.c preload/ring.c
 %C%_test_ring_append_CFLAGS  = $(unit_cflags)
 %C%_test_ring_append_LDADD   = $(CHECK_LIBS)

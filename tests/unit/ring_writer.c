@@ -47,9 +47,24 @@ void ring_writer_take(struct mt_thread *head, void *cells, uint32_t bytes, uint3
 	};
 }
 
+static const struct mt_cell cell = { .head = MT_CELL_HEAD(MT_CELL_FREE, 10, 0, 0) };
+
 bool ring_writer_append(void)
 {
-	static const struct mt_cell cell = { .head = MT_CELL_HEAD(MT_CELL_FREE, 10, 0, 0) };
-
 	return mt_ring_try(&ring, &cell);
+}
+
+void ring_writer_wait_and_append(void)
+{
+	(void)mt_ring_append(&ring, &cell);
+}
+
+void ring_writer_heed(void)
+{
+	mt_ring_heed(&ring);
+}
+
+void ring_writer_sandbox(bool sandbox)
+{
+	mt_sandbox = sandbox;
 }

@@ -18,3 +18,10 @@ void ring_writer_take(struct mt_thread *head, void *cells, uint32_t bytes, uint3
 
 /* One cell; false: the ring is full. */
 bool ring_writer_append(void);
+/* The same, and waits for room. */
+void ring_writer_wait_and_append(void);
+
+/* Parks while an episode is latched. */
+void ring_writer_heed(void);
+/* Whether system calls may end the process: then whoever waits makes none. */
+void ring_writer_sandbox(bool sandbox);
