@@ -9,8 +9,8 @@
  * sees that and wakes it; BPF does the same by the rings' descriptors.  An event of a known stack
  * costs no more for it: it waits for the rest's end, or until it fills a ring with others.
  *
- * Only where threads park by themselves (MT_PAUSE_FUTEX): where they do not, what has been latched
- * is to be seen by the clock.
+ * Only where threads park by themselves (MT_PAUSE_FUTEX), and all of them may make a system call
+ * to wake us: else what has been latched is to be seen by the clock.
  *
  * Contract
  *   Input:     who rings may be anybody of the run, at any time: a pass too many comes of it.
@@ -18,8 +18,8 @@
  *              are borrowed.
  *   Errors:    negative errno of eventfd(2) and pthread_create(3).
  *   Threads:   one; and one of its own, which turns a futex into a descriptor.
- *   Bounds:    a wake-up that comes while that thread deals with the one before is lost: then,
- *              and for threads that may not make a system call, a rest lasts its MT_REST_NS.
+ *   Bounds:    a wake-up that comes while that thread deals with the one before is lost: then a
+ *              rest lasts its MT_REST_NS, as does the one in which a process is sandboxed.
  */
 #include <stdbool.h>
 #include <stdint.h>

@@ -89,6 +89,8 @@ __attribute__((visibility("default"))) int prctl(int option, ...)
 		int err = errno;
 
 		prepare(emulates);
+		if (mt_session.on)
+			__atomic_store_n(&mt_session.control->sandboxed, 1, __ATOMIC_RELAXED);
 		if (no_counter_since_ns)
 			leave_counter(&no_counter_since_ns);
 		mt_sandbox = true;

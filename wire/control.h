@@ -103,7 +103,7 @@ struct mt_control {
 	 * enabled, which each event reads anyway. */
 	__u64 latch;
 	__u32 ring_watermark_bytes; /* fill of a thread's ring; as the words before enabled */
-	__u32 spare1;
+	__u32 sandboxed; /* set by the shim: some process may make no system call to wake others */
 
 	/* How many epochs were taken, by fetch-and-add, by the shim: mt_reference.epoch. */
 	__u64 epochs;

@@ -39,8 +39,8 @@
 /* The first page.  Written by the collector only. */
 struct mt_gate {
 	__u32 futex; /* moves after the latch was cleared; FUTEX_WAIT, FUTEX_WAKE all */
-	/* MT_REST_*.  Who waits at the futex, and finds MT_REST_ON here, wakes who waits here:
-	 * FUTEX_WAKE 1. */
+	/* MT_REST_*.  Who is about to wait at the futex, or has sent a stack, and finds MT_REST_ON
+	 * here, wakes who waits here: FUTEX_WAKE 1. */
 	__u32 rests;
 	__u64 life[8]; /* a robust, shared pthread_mutex_t that the collector holds */
 	__u8 spare1[MT_PAGE_BYTES - 72];

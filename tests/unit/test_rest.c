@@ -103,10 +103,12 @@ START_TEST(not_where_a_ring_is_latched)
 }
 END_TEST
 
-START_TEST(not_where_nobody_parks)
+START_TEST(not_where_nobody_rings)
 {
 	pass(0);
-	segments->control->pause = _i ? MT_PAUSE_SIGNAL : MT_PAUSE_NEVER;
+	if (_i < 2)
+		segments->control->pause = _i ? MT_PAUSE_SIGNAL : MT_PAUSE_NEVER;
+	segments->control->sandboxed = _i == 2;
 	ck_assert(!mt_rest_begin(rest));
 }
 END_TEST
@@ -181,7 +183,7 @@ int main(void)
 	tcase_set_timeout(tcase, 120);
 	tcase_add_test(tcase, where_next_to_nothing_comes);
 	tcase_add_test(tcase, not_where_a_ring_is_latched);
-	tcase_add_loop_test(tcase, not_where_nobody_parks, 0, 2);
+	tcase_add_loop_test(tcase, not_where_nobody_rings, 0, 3);
 	tcase_add_loop_test(tcase, who_waits_rings, 0, 2);
 	tcase_add_loop_test(tcase, who_is_quiet, 0, 2);
 	suite_add_tcase(suite, tcase);
