@@ -84,7 +84,7 @@ __attribute__((visibility("default"))) int prctl(int option, ...)
 		a[i] = va_arg(list, unsigned long);
 	va_end(list);
 	strict = option == PR_SET_SECCOMP && a[0] == SECCOMP_MODE_STRICT;
-	emulates = option == PR_SET_SYSCALL_USER_DISPATCH && a[0] == PR_SYS_DISPATCH_ON;
+	emulates = option == PR_SET_SYSCALL_USER_DISPATCH && a[0] != PR_SYS_DISPATCH_OFF;
 	if (option == PR_SET_NO_NEW_PRIVS || option == PR_SET_SECCOMP || emulates) {
 		int err = errno;
 

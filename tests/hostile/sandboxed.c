@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * sandboxed.c - gives up all system calls but a few, and then allocates, more than rings hold
- * (sandboxed strict|filter|thread|dispatch)
+ * (sandboxed strict|filter|thread|dispatch|dispatch_within)
  *
  * strict: SECCOMP_MODE_STRICT, which forbids all but read, write and exit, and takes the
  * time-stamp counter away.  filter: what malloc() itself may need is allowed as well; any
  * other call kills.  thread: the same, by a thread whose stack grows later.  dispatch: calls
- * are the program's to emulate, and it does not.
+ * are the program's to emulate, and it does not; dispatch_within: those of a range of code, which
+ * is all.
  */
+#include <limits.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
@@ -76,6 +78,10 @@ static void filter(void)
 	demand(!prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0));
 }
 
+#ifndef PR_SYS_DISPATCH_INCLUSIVE_ON
+#define PR_SYS_DISPATCH_INCLUSIVE_ON 2 /* 6.17 */
+#endif
+
 static char dispatch;
 
 static void fail(int number)
@@ -86,12 +92,14 @@ static void fail(int number)
 }
 
 /* Calls are the program's to emulate; kernels before 5.11 have that not. */
-static void emulate(void)
+static void emulate(bool within)
 {
+	unsigned long mode = within ? PR_SYS_DISPATCH_INCLUSIVE_ON : PR_SYS_DISPATCH_ON;
+	unsigned long bytes = within ? LONG_MAX : 0;
 	struct sigaction action = { .sa_handler = fail };
 
 	demand(!sigaction(SIGSYS, &action, NULL));
-	if (!prctl(PR_SET_SYSCALL_USER_DISPATCH, PR_SYS_DISPATCH_ON, 0, 0, &dispatch))
+	if (!prctl(PR_SET_SYSCALL_USER_DISPATCH, mode, 0, bytes, &dispatch))
 		dispatch = SYSCALL_DISPATCH_FILTER_BLOCK;
 }
 
@@ -122,6 +130,7 @@ int main(int argc, char **argv)
 {
 	const char *how = argc > 1 ? argv[1] : "";
 	pthread_t thread;
+	bool dispatches;
 
 	/* malloc() asks for random numbers the first time. */
 	free(ledger_block(malloc(1)));
@@ -131,9 +140,10 @@ int main(int argc, char **argv)
 		pthread_join(thread, NULL);
 		return 3;
 	}
-	tell("main", !strcmp(how, "dispatch"));
-	if (!strcmp(how, "dispatch")) {
-		emulate();
+	dispatches = !strncmp(how, "dispatch", strlen("dispatch"));
+	tell("main", dispatches);
+	if (dispatches) {
+		emulate(!strcmp(how, "dispatch_within"));
 		take_sandboxed(PAIRS, BLOCK_BYTES);
 		go_deep(DEPTH);
 		dispatch = SYSCALL_DISPATCH_FILTER_ALLOW;
