@@ -131,7 +131,17 @@ static bool read_program_path(void)
 	return found;
 }
 
-/* The loader has a path as it was asked for it, or as LD_LIBRARY_PATH has its beginning. */
+static uint32_t length(const char *text)
+{
+	uint32_t n = 0;
+
+	while (text[n])
+		n++;
+	return n;
+}
+
+/* The loader has a path as it was asked for it, or as LD_LIBRARY_PATH has its beginning.  One that
+ * would get longer than a path can be stays as it is. */
 static const char *absolute(const char *path)
 {
 	static char joined[PATH_MAX]; /* the loader's lock */
@@ -145,11 +155,13 @@ static const char *absolute(const char *path)
 	n = mt_syscall3(SYS_getcwd, (long)joined, sizeof(joined), 0);
 	if (n <= 0 || joined[0] != '/')
 		return path;
-	if (path[0] == '.' && path[1] == '/')
-		path += 2;
-	for (joined[n - 1] = '/'; *path && n < PATH_MAX - 1; n++)
-		joined[n] = *path++;
-	joined[n] = '\0';
+	c = path[0] == '.' && path[1] == '/' ? path + 2 : path;
+	if (n + length(c) >= PATH_MAX)
+		return path;
+	joined[n - 1] = '/';
+	do
+		joined[n++] = *c;
+	while (*c++);
 	return joined;
 }
 

@@ -48,6 +48,7 @@ hostile_c +=			\
 	%D%/cancel_pending		\
 	%D%/closed_streams		\
 	%D%/daemonized		\
+	%D%/deep_plugin		\
 	%D%/descriptor_table		\
 	%D%/drop_root		\
 	%D%/early_guests		\
