@@ -8,6 +8,8 @@
  *     they see that we rest (tests/model/park.py).
  *   - The ringer waits on the word whatever that says: a wake-up is the message, not a value.
  *     Nobody wakes it but who rings, and who ends it.
+ *   - That it is over the ringer knows from memory of our own, and it is woken until it has ended:
+ *     the word is one that targets can write, too, and may say again what it said before.
  */
 #include "collector/rest.h"
 
@@ -24,6 +26,9 @@
 #include "base/err.h"
 #include "collector/clock.h"
 
+/* Once is enough, but for somebody who writes what is not theirs. */
+#define WAKE_AGAIN_NS (10 * 1000 * 1000L)
+
 struct mt_rest {
 	struct mt_segments *segments;
 	pthread_t ringer;
@@ -31,6 +36,7 @@ struct mt_rest {
 	uint64_t since_ns; /* what came since then: */
 	uint64_t cells;
 	bool quiet; /* as the last MT_REST_QUIET_NS were */
+	bool over;
 };
 
 static uint32_t load(const struct mt_gate *gate)
@@ -48,12 +54,15 @@ static void *ringer(void *arg)
 	const struct mt_rest *rest = arg;
 	struct mt_gate *gate = rest->segments->gate;
 	const uint64_t once = 1;
-	uint32_t value;
 
-	while ((value = load(gate)) != MT_REST_OVER)
+	for (;;) {
+		uint32_t value = load(gate);
+
+		if (__atomic_load_n(&rest->over, __ATOMIC_SEQ_CST))
+			return NULL;
 		if (syscall(SYS_futex, &gate->rests, FUTEX_WAIT, value, NULL, NULL, 0) == 0)
 			(void)!write(rest->bell, &once, sizeof(once));
-	return NULL;
+	}
 }
 
 int mt_rest_new(struct mt_segments *segments, struct mt_rest **ret)
@@ -77,13 +86,31 @@ int mt_rest_new(struct mt_segments *segments, struct mt_rest **ret)
 	return 0;
 }
 
+/* As a join wants it. */
+static struct timespec soon_by_the_wall(void)
+{
+	struct timespec soon;
+
+	clock_gettime(CLOCK_REALTIME, &soon);
+	soon.tv_nsec += WAKE_AGAIN_NS;
+	soon.tv_sec += soon.tv_nsec / (1000 * 1000 * 1000);
+	soon.tv_nsec %= 1000 * 1000 * 1000;
+	return soon;
+}
+
 void mt_rest_free(struct mt_rest *rest)
 {
+	struct timespec soon;
+
 	if (!rest)
 		return;
-	store(rest, MT_REST_OVER);
-	syscall(SYS_futex, &rest->segments->gate->rests, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
-	pthread_join(rest->ringer, NULL);
+	__atomic_store_n(&rest->over, true, __ATOMIC_SEQ_CST);
+	do {
+		store(rest, MT_REST_OVER);
+		syscall(SYS_futex, &rest->segments->gate->rests, FUTEX_WAKE, INT_MAX, NULL, NULL,
+			0);
+		soon = soon_by_the_wall();
+	} while (pthread_timedjoin_np(rest->ringer, NULL, &soon));
 	close(rest->bell);
 	free(rest);
 }

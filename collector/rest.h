@@ -13,7 +13,8 @@
  * to wake us: else what has been latched is to be seen by the clock.
  *
  * Contract
- *   Input:     who rings may be anybody of the run, at any time: a pass too many comes of it.
+ *   Input:     who rings may be anybody of the run, at any time: a pass too many comes of it.  The
+ *              word in the gate may be anything.
  *   Ownership: mt_rest_new() gives an object for mt_rest_free(), which takes NULL; the segments
  *              are borrowed.
  *   Errors:    negative errno of eventfd(2) and pthread_create(3).

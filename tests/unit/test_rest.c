@@ -3,7 +3,7 @@
  * test_rest.c - when the collector rests, and that the shim's own waiting ends that
  *
  * Holds what collector/rest.h promises: no rest where something comes, or is latched; who parks,
- * or finds no room, rings; nobody else does.
+ * or finds no room, rings; nobody else does.  And that what others write in the gate keeps nobody.
  */
 #include "collector/rest.h"
 
@@ -20,6 +20,7 @@
 /* Until who is to ring has been given up; and until who is not to has not. */
 #define PATIENCE_MS 60000
 #define MOMENT_MS 20
+#define ROUNDS 500
 
 static struct mt_segments *segments;
 static struct mt_rest *rest;
@@ -172,6 +173,35 @@ START_TEST(who_is_quiet)
 }
 END_TEST
 
+static bool forges, has_forged;
+
+/* A process of the run that writes where it has no business. */
+static void *forge(void *unused)
+{
+	while (__atomic_load_n(&forges, __ATOMIC_RELAXED)) {
+		__atomic_store_n(&segments->gate->rests, MT_REST_NONE, __ATOMIC_RELAXED);
+		__atomic_store_n(&has_forged, true, __ATOMIC_RELAXED);
+	}
+	return NULL;
+}
+
+START_TEST(ends_whatever_the_gate_says)
+{
+	pthread_t thread;
+
+	forges = true;
+	ck_assert_int_eq(pthread_create(&thread, NULL, forge, NULL), 0);
+	while (!__atomic_load_n(&has_forged, __ATOMIC_RELAXED))
+		;
+	for (int i = 0; i < ROUNDS; i++) {
+		mt_rest_free(rest);
+		ck_assert_int_eq(mt_rest_new(segments, &rest), 0);
+	}
+	__atomic_store_n(&forges, false, __ATOMIC_RELAXED);
+	ck_assert_int_eq(pthread_join(thread, NULL), 0);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("rest");
@@ -186,6 +216,7 @@ int main(void)
 	tcase_add_loop_test(tcase, not_where_nobody_rings, 0, 3);
 	tcase_add_loop_test(tcase, who_waits_rings, 0, 2);
 	tcase_add_loop_test(tcase, who_is_quiet, 0, 2);
+	tcase_add_test(tcase, ends_whatever_the_gate_says);
 	suite_add_tcase(suite, tcase);
 	srunner_run_all(runner, CK_ENV);
 	failed = srunner_ntests_failed(runner);
