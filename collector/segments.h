@@ -14,7 +14,8 @@
  *              is not to be had: -ENOSPC.  No room to teach in is no error.
  *   Threads:   one.
  *   Bounds:    the memfds are sparse: memory is what targets touch.  Slots never handed
- *              out are never looked at.
+ *              out are never looked at.  Where RLIMIT_AS or RLIMIT_FSIZE leave room for less
+ *              than MT_CHUNKS, there are fewer chunks, and nothing is taught.
  *
  * What lies in the memories is written by the tracked processes; a caller copies a word
  * once, then checks it.
