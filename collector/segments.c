@@ -109,18 +109,29 @@ static int open_control(struct mt_segments *s, const struct mt_segments_config *
 	return 0;
 }
 
-static uint64_t limit_of(int resource)
+static uint64_t file_limit(void)
 {
 	struct rlimit limit;
 
-	return getrlimit(resource, &limit) < 0 ? RLIM_INFINITY : limit.rlim_cur;
+	return getrlimit(RLIMIT_FSIZE, &limit) < 0 ? RLIM_INFINITY : limit.rlim_cur;
 }
 
-/* As many chunks as limits that could not be lifted have room for: half of the address space is
- * for everything else. */
+/* Whether so much address space is left, and as much for everything else. */
+static bool has_space(size_t bytes)
+{
+	void *at = mmap(NULL, 2 * bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
+			0);
+
+	if (at == MAP_FAILED)
+		return false;
+	munmap(at, 2 * bytes);
+	return true;
+}
+
+/* As many chunks as limits that could not be lifted have room for. */
 static void set_sizes(struct mt_segments *s, bool with_references)
 {
-	uint64_t space = limit_of(RLIMIT_AS), file = limit_of(RLIMIT_FSIZE);
+	uint64_t file = file_limit();
 
 	if (with_references) {
 		s->bpf_stride = MT_WORDS_OFFSET + s->budget_bytes;
@@ -131,8 +142,8 @@ static void set_sizes(struct mt_segments *s, bool with_references)
 		s->rings_size = mt_chunk_offset(s->n_chunks, s->ring_bytes);
 		s->references_size = s->stride * s->n_chunks * MT_CHUNK_SLOTS;
 		if (s->n_chunks <= CHUNKS_MIN ||
-		    ((space == RLIM_INFINITY || s->rings_size + s->references_size <= space / 2) &&
-		     s->rings_size <= file && s->references_size <= file))
+		    (s->rings_size <= file && s->references_size <= file &&
+		     has_space(s->rings_size + s->references_size)))
 			break;
 	}
 }

@@ -11,6 +11,7 @@
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -280,14 +281,18 @@ START_TEST(no_room)
 }
 END_TEST
 
-/* A limit that leaves room for a part: there are as many slots as that. */
+/* A limit that leaves room for a part, most is taken by others: there are as many slots as that. */
 START_TEST(little_room)
 {
+	const size_t taken = (size_t)64 << 30;
 	struct mt_welcome welcome = { 0 };
 	struct mt_segments *small;
 	struct rlimit was, limit;
 	uint32_t n = 0;
+	void *others;
 
+	others = mmap(NULL, taken, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	ck_assert_ptr_ne(others, MAP_FAILED);
 	ck_assert_int_eq(getrlimit(RLIMIT_AS, &was), 0);
 	limit = was;
 	limit.rlim_cur = address_space_bytes() + (64 << 20);
@@ -299,6 +304,7 @@ START_TEST(little_room)
 	ck_assert_uint_eq(n, small->n_chunks);
 	ck_assert_uint_lt(n, MT_CHUNKS);
 	mt_segments_close(small);
+	munmap(others, taken);
 }
 END_TEST
 
