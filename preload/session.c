@@ -549,10 +549,17 @@ bool mt_session_start(void)
 	return true;
 }
 
+/* To look whether the collector is there, and whether there is a grower yet; of thousands that wait
+ * each does that. */
+#define GROWER_NS (100 * 1000 * 1000)
+/* Who wait for a chunk are woken for its slots, and not all of thousands.  There are more of them
+ * than slots: one that finds none asks for the next chunk, and wakes as many. */
+#define GROWN_WAKES (2 * MT_CHUNK_SLOTS)
+
 /* Another thread is at it; false: the collector is gone, and so is the hope for a chunk. */
 static bool wait_for_grower(void)
 {
-	struct timespec moment = { .tv_nsec = 10 * 1000 * 1000 };
+	struct timespec moment = { .tv_nsec = GROWER_NS };
 
 	mt_syscall4(SYS_futex, (long)&mt_session.chunk_lock, FUTEX_WAIT_PRIVATE, 1, (long)&moment);
 	return !mt_session_orphaned();
@@ -564,6 +571,8 @@ bool mt_session_grow(uint32_t what, uint32_t known)
 
 	while (!__atomic_compare_exchange_n(&mt_session.chunk_lock, &unlocked, 1, false,
 					    __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+		if (__atomic_load_n(&mt_session.n_chunks, __ATOMIC_ACQUIRE) > known)
+			return true;
 		if (!wait_for_grower())
 			return false;
 		unlocked = 0;
@@ -576,7 +585,7 @@ bool mt_session_grow(uint32_t what, uint32_t known)
 			break;
 	}
 	__atomic_store_n(&mt_session.chunk_lock, 0, __ATOMIC_RELEASE);
-	mt_syscall3(SYS_futex, (long)&mt_session.chunk_lock, FUTEX_WAKE_PRIVATE, INT_MAX);
+	mt_syscall3(SYS_futex, (long)&mt_session.chunk_lock, FUTEX_WAKE_PRIVATE, GROWN_WAKES);
 	return !err;
 }
 

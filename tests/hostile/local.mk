@@ -47,6 +47,7 @@ hostile_c +=			\
 	%D%/atfork_handlers		\
 	%D%/cancel_pending		\
 	%D%/closed_streams		\
+	%D%/crowds			\
 	%D%/daemonized		\
 	%D%/deep_plugin		\
 	%D%/descriptor_table		\
