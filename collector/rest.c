@@ -27,7 +27,7 @@
 #include "collector/clock.h"
 
 /* Once is enough, but for somebody who writes what is not theirs. */
-#define WAKE_AGAIN_NS (10 * 1000 * 1000L)
+#define WAKE_AGAIN_NS (10 * 1000 * 1000ULL)
 
 struct mt_rest {
 	struct mt_segments *segments;
@@ -86,18 +86,6 @@ int mt_rest_new(struct mt_segments *segments, struct mt_rest **ret)
 	return 0;
 }
 
-/* As a join wants it. */
-static struct timespec soon_by_the_wall(void)
-{
-	struct timespec soon;
-
-	clock_gettime(CLOCK_REALTIME, &soon);
-	soon.tv_nsec += WAKE_AGAIN_NS;
-	soon.tv_sec += soon.tv_nsec / (1000 * 1000 * 1000);
-	soon.tv_nsec %= 1000 * 1000 * 1000;
-	return soon;
-}
-
 void mt_rest_free(struct mt_rest *rest)
 {
 	struct timespec soon;
@@ -109,8 +97,8 @@ void mt_rest_free(struct mt_rest *rest)
 		store(rest, MT_REST_OVER);
 		syscall(SYS_futex, &rest->segments->gate->rests, FUTEX_WAKE, INT_MAX, NULL, NULL,
 			0);
-		soon = soon_by_the_wall();
-	} while (pthread_timedjoin_np(rest->ringer, NULL, &soon));
+		soon = mt_clock_timespec(mt_clock_ns() + WAKE_AGAIN_NS);
+	} while (pthread_clockjoin_np(rest->ringer, NULL, CLOCK_MONOTONIC, &soon));
 	close(rest->bell);
 	free(rest);
 }
