@@ -6,21 +6,23 @@
 #include <stdint.h>
 #include <time.h>
 
-static inline uint64_t mt_clock_ns(void)
+static inline uint64_t mt_clock_read_ns(clockid_t clock)
 {
 	struct timespec now;
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
+	clock_gettime(clock, &now);
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static inline uint64_t mt_clock_ns(void)
+{
+	return mt_clock_read_ns(CLOCK_MONOTONIC);
 }
 
 /* What the thread has had of a processor. */
 static inline uint64_t mt_clock_cpu_ns(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+	return mt_clock_read_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
 /* A time of that clock, as system calls want it. */
