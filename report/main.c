@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <getopt.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,7 @@
 #include "report/verify.h"
 
 #define EXIT_USAGE 2
+#define EXIT_INCOMPLETE 3
 #define DEFAULT_TOP 10
 
 static const char usage[] =
@@ -42,8 +44,8 @@ static const char usage[] =
 	"  -h, --help     this text\n"
 	"  -V, --version  the version\n"
 	"\n"
-	"Exit status: 0 reported (a file that is cut is reported as far as it goes, with a\n"
-	"warning), 1 could not report, or a stack does not agree, 2 wrong usage.\n";
+	"Exit status: 0 reported, 1 could not report, or a stack does not agree, 2 wrong usage,\n"
+	"3 reported as far as the file goes, which is cut or damaged.\n";
 
 struct options {
 	const char *path;
@@ -236,21 +238,27 @@ static void warn_incomplete(const char *path, const struct mt_reader_result *res
 	mt_printable_write(stderr, path);
 	fprintf(stderr,
 		"' is incomplete, after %" PRIu64 " of %" PRIu64 " bytes: %s; "
-		"reporting what is there\n",
+		"reporting what is there (for all of it, record again)\n",
 		result->good_bytes, result->file_bytes,
 		result->problem[0] ? result->problem : "it has no end");
 }
 
-static void warn(const char *path, const struct mt_run *run)
+/* Is the file what was written?  If not, says so. */
+static bool check_whole(const char *path, const struct mt_run *run)
 {
 	if (!run->result.complete) {
 		warn_incomplete(path, &run->result);
-	} else if (run->footer.events != run->replay.events) {
-		fprintf(stderr, "memtrack-report: '");
-		mt_printable_write(stderr, path);
-		fprintf(stderr, "' has %" PRIu64 " events, but says that it has %" PRIu64 "\n",
-			run->replay.events, run->footer.events);
+		return false;
 	}
+	if (run->footer.events == run->replay.events)
+		return true;
+	fprintf(stderr, "memtrack-report: '");
+	mt_printable_write(stderr, path);
+	fprintf(stderr,
+		"' has %" PRIu64 " events, but says that it has %" PRIu64
+		" (it is damaged; record again)\n",
+		run->replay.events, run->footer.events);
+	return false;
 }
 
 static int print(const struct options *options, const struct mt_run *run)
@@ -266,10 +274,12 @@ static int print(const struct options *options, const struct mt_run *run)
 	return options->json ? mt_json_report(&view, stdout) : mt_text_report(&view, stdout);
 }
 
+/* An exit status, or a negative errno. */
 static int report(const struct options *options)
 {
 	mt_cleanup(mt_closep) int fd = open_artifact(options->path);
 	mt_cleanup(mt_run_done) struct mt_run run = { 0 };
+	bool whole;
 	int err;
 
 	if (fd < 0)
@@ -281,11 +291,13 @@ static int report(const struct options *options)
 		complain_read(options->path, &run.result, err);
 		return err;
 	}
-	warn(options->path, &run);
+	whole = check_whole(options->path, &run);
 	err = print(options, &run);
-	if (err)
+	if (err) {
 		complain("report", options->path, strerror(-err));
-	return err;
+		return err;
+	}
+	return whole ? EXIT_SUCCESS : EXIT_INCOMPLETE;
 }
 
 /* What is not there can not be verified either: a file that is cut does not pass. */
@@ -330,13 +342,13 @@ static int flush(void)
 int main(int argc, char **argv)
 {
 	struct options options;
-	int failed = 0;
+	int status = EXIT_SUCCESS;
 
 	if (parse(argc, argv, &options))
 		return EXIT_USAGE;
 	if (!options.done)
-		failed = options.verify_stacks ? verify(&options) : report(&options);
-	if (failed && !options.verify_stacks)
+		status = options.verify_stacks ? verify(&options) : report(&options);
+	if (status < 0 && !options.verify_stacks)
 		return EXIT_FAILURE;
-	return flush() || failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return flush() || status < 0 ? EXIT_FAILURE : status;
 }

@@ -116,9 +116,9 @@ def read(path):
 def refusal_problems(title, path):
     """A report, or none, and one line that says what is wrong."""
     status, out, said, kib = read(path)
-    if status not in (0, 1) or said.count(b"\n") != 1:
+    if status not in (1, tracked.STATUS_INCOMPLETE) or said.count(b"\n") != 1:
         yield f"{title}: exit status {status}, says {said!r}"
-    elif status == 0 and json.loads(out)["complete"]:
+    elif status != 1 and json.loads(out)["complete"]:
         yield f"{title}: taken for a complete artifact"
     if kib > MEMORY_KIB:
         yield f"{title}: {kib} KiB of memory"

@@ -16,6 +16,7 @@ import subprocess
 BUILD = os.environ["builddir"]
 RUN = f"{BUILD}/collector/memtrack-run"
 REPORT = f"{BUILD}/report/memtrack-report"
+STATUS_INCOMPLETE = 3  # of memtrack-report
 CAPTURES = ("ebpf", "inline")
 SECONDS = 120
 
@@ -67,7 +68,8 @@ def track(command, capture, artifact, options=(), **others):
 
 
 def report(artifact, *options):
-    """What memtrack-report says as JSON; asked once for each state of a file."""
+    """What memtrack-report says as JSON; asked once for each state of a file.  One that is
+    incomplete is reported, too."""
     stat = os.stat(artifact)
     return _report(artifact, (stat.st_ino, stat.st_mtime_ns), options)
 
@@ -75,9 +77,13 @@ def report(artifact, *options):
 @functools.lru_cache(maxsize=16)
 def _report(artifact, _, options):
     result = run([REPORT, "--json", *options, artifact])
-    if result.status:
+    if result.status not in (0, STATUS_INCOMPLETE):
         raise RuntimeError(f"memtrack-report exits with {result.status}: {result.err!r}")
-    return json.loads(result.out)
+    told = json.loads(result.out)
+    if told["complete"] != (result.status == 0):
+        raise RuntimeError(f"memtrack-report exits with {result.status}, and says that complete "
+                           f"is {told['complete']}")
+    return told
 
 
 def missing(capture):
