@@ -37,17 +37,11 @@ AS_IF([test "x$enable_bpf" != xno], [
 	PKG_CHECK_MODULES([LIBBPF], [libbpf >= 1.1], [],
 		[AC_MSG_ERROR([libbpf >= 1.1 not found; install libbpf-dev or pass --disable-bpf])])
 
-	dnl libbpf's names for the architectures whose registers the programs read.
-	AS_CASE([$host_cpu],
-		[x86_64],  [mt_bpf_arch=x86],
-		[aarch64], [mt_bpf_arch=arm64],
-		[AC_MSG_ERROR([no BPF support for $host_cpu; pass --disable-bpf])])
-
 	dnl <linux/types.h> wants <asm/types.h>, which a multiarch system keeps in a
 	dnl directory that clang forgets once the target is bpf.  -idirafter: only as a last
 	dnl resort, so that libbpf's own headers win.
 	mt_triplet=`$CC -print-multiarch 2>/dev/null`
-	BPF_CPPFLAGS="-D__TARGET_ARCH_$mt_bpf_arch $LIBBPF_CFLAGS"
+	BPF_CPPFLAGS="-D__TARGET_ARCH_x86 $LIBBPF_CFLAGS"
 	AS_IF([test -n "$mt_triplet" && test -d "/usr/include/$mt_triplet"],
 		[BPF_CPPFLAGS="$BPF_CPPFLAGS -idirafter /usr/include/$mt_triplet"])
 	AS_IF([test -z "$BPF_CFLAGS"], [BPF_CFLAGS="-O2 -g"])
