@@ -25,8 +25,11 @@ def _cost(workload, own, base):
     if workload.unit != "allocation":
         if "loop_ns" not in own or "loop_ns" not in base:
             return {}
-        return {"unit_ns": own["loop_ns"], "added_ns": own["loop_ns"] - base["loop_ns"],
+        made = {"unit_ns": own["loop_ns"], "added_ns": own["loop_ns"] - base["loop_ns"],
                 "ratio": own["loop_ns"] / base["loop_ns"]}
+        if "wall_s" in own and "wall_s" in base:
+            made["whole_ns"] = (own["wall_s"] - base["wall_s"]) * 1e9 / own["units"]
+        return made
     if "wall_s" not in own or "wall_s" not in base:
         return {}
     made = {"ratio": own["wall_s"] / base["wall_s"]}

@@ -7,6 +7,7 @@ COLUMNS = (
     ("ratio", "ratio", 6, "{:.2f}"),
     ("unit_ns", "ns", 7, "{:.0f}"),
     ("added_ns", "added", 7, "{:.0f}"),
+    ("whole_ns", "whole", 7, "{:.0f}"),
     ("loop_cpu_ns", "CPU ns", 7, "{:.0f}"),
     ("bpf_ns", "BPF ns", 6, "{:.0f}"),
     ("record_bytes", "record", 6, "{:.0f}"),
@@ -20,7 +21,8 @@ COLUMNS = (
 LEGEND = """\
 wall s    the whole run, start and end of the tool included
 ratio     to untracked: of the loop that the program times itself, else of wall s
-ns        by the clock for a unit of work; added: what the tool adds to it
+ns        by the clock for a unit of work; added: what the tool adds to it; whole: what it
+          adds to wall s, for a unit
 CPU ns    of the program's own threads in that loop, for a unit
 BPF ns    a run of the BPF program, in a run of its own with the kernel's statistics on
 record    mean bytes of a stack record; sent %: bytes of all of them, of those of the
