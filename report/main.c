@@ -232,22 +232,22 @@ static void complain_read(const char *path, const struct mt_reader_result *resul
 }
 
 /* Reported all the same. */
-static void warn_incomplete(const char *path, const struct mt_reader_result *result)
+static void warn_damaged(const char *path, const struct mt_reader_result *result)
 {
 	fprintf(stderr, "memtrack-report: '");
 	mt_printable_write(stderr, path);
 	fprintf(stderr,
-		"' is incomplete, after %" PRIu64 " of %" PRIu64 " bytes: %s; "
+		"' is %s, after %" PRIu64 " of %" PRIu64 " bytes: %s; "
 		"reporting what is there (for all of it, record again)\n",
-		result->good_bytes, result->file_bytes,
-		result->problem[0] ? result->problem : "it has no end");
+		result->complete ? "damaged" : "incomplete", result->good_bytes, result->file_bytes,
+		result->problem);
 }
 
 /* Is the file what was written?  If not, says so. */
 static bool check_whole(const char *path, const struct mt_run *run)
 {
-	if (!run->result.complete) {
-		warn_incomplete(path, &run->result);
+	if (run->result.problem[0]) {
+		warn_damaged(path, &run->result);
 		return false;
 	}
 	if (run->footer.events == run->replay.events)
@@ -300,7 +300,7 @@ static int report(const struct options *options)
 	return whole ? EXIT_SUCCESS : EXIT_INCOMPLETE;
 }
 
-/* What is not there can not be verified either: a file that is cut does not pass. */
+/* What is not there can not be verified either: a file that is cut or damaged does not pass. */
 static int verify(const struct options *options)
 {
 	mt_cleanup(mt_closep) int fd = open_artifact(options->path);
@@ -314,15 +314,15 @@ static int verify(const struct options *options)
 		complain_read(options->path, &verified.reader, err);
 		return err;
 	}
-	if (!verified.reader.complete)
-		warn_incomplete(options->path, &verified.reader);
+	if (verified.reader.problem[0])
+		warn_damaged(options->path, &verified.reader);
 	if (!verified.stacks) {
 		complain("verify the stacks of", options->path,
 			 "it has none (record with memtrack-run --keep-stacks)");
 		return -ENODATA;
 	}
 	if (verified.hashes_right < verified.stacks || verified.chains_different ||
-	    !verified.reader.complete)
+	    verified.reader.problem[0])
 		return -EILSEQ;
 	return 0;
 }

@@ -69,7 +69,7 @@ def track(command, capture, artifact, options=(), **others):
 
 def report(artifact, *options):
     """What memtrack-report says as JSON; asked once for each state of a file.  One that is
-    incomplete is reported, too."""
+    cut or damaged is reported, too."""
     stat = os.stat(artifact)
     return _report(artifact, (stat.st_ino, stat.st_mtime_ns), options)
 
@@ -80,9 +80,9 @@ def _report(artifact, _, options):
     if result.status not in (0, STATUS_INCOMPLETE):
         raise RuntimeError(f"memtrack-report exits with {result.status}: {result.err!r}")
     told = json.loads(result.out)
-    if told["complete"] != (result.status == 0):
-        raise RuntimeError(f"memtrack-report exits with {result.status}, and says that complete "
-                           f"is {told['complete']}")
+    if (told["problem"] is None) != (result.status == 0):
+        raise RuntimeError(f"memtrack-report exits with {result.status}, and says that the "
+                           f"problem is {told['problem']}")
     return told
 
 
