@@ -51,7 +51,7 @@ struct options {
 	const char *path;
 	int json;
 	int verify_stacks;
-	const char *of_report; /* an option that only a report has, if there is one */
+	const char *of_report; /* name of an option that only a report has, if there is one */
 	enum mt_view_by by;
 	size_t top;
 	int done; /* --help or --version: exit with 0 */
@@ -133,12 +133,13 @@ static int parse(int argc, char **argv, struct options *ret)
 		{ 0 },
 	};
 	struct options options = { .by = MT_VIEW_CHAIN, .top = DEFAULT_TOP };
-	int option, err = 0;
+	int option, which = 0, err = 0;
+	char name[32];
 
 	opterr = 0;
-	while (!err && (option = getopt_long(argc, argv, ":hV", longs, NULL)) != -1) {
+	while (!err && (option = getopt_long(argc, argv, ":hV", longs, &which)) != -1) {
 		if (option >= OPTION_JSON && option <= OPTION_BY)
-			options.of_report = argv[optind - 1];
+			options.of_report = longs[which].name;
 		if (option == OPTION_JSON)
 			options.json = 1;
 		else if (option == OPTION_TOP)
@@ -158,7 +159,8 @@ static int parse(int argc, char **argv, struct options *ret)
 		}
 	}
 	if (!err && !options.done && options.verify_stacks && options.of_report) {
-		complain("use option", options.of_report, "has no meaning with --verify-stacks");
+		snprintf(name, sizeof(name), "--%s", options.of_report);
+		complain("use option", name, "has no meaning with --verify-stacks");
 		err = -EINVAL;
 	}
 	if (!err && !options.done && optind + 1 != argc) {
