@@ -52,7 +52,8 @@ static struct cell bytes_in_words(uint64_t value)
 	double scaled = (double)value;
 	size_t unit = 0;
 
-	while (scaled >= 1024 && unit + 1 < sizeof(units) / sizeof(units[0])) {
+	/* What would be shown as 1024.0 of one unit is 1.0 of the next. */
+	while (scaled >= 1023.95 && unit + 1 < sizeof(units) / sizeof(units[0])) {
 		scaled /= 1024;
 		unit++;
 	}
