@@ -402,6 +402,7 @@ static void put_processes(const struct mt_run *run, FILE *out)
 int mt_text_report(const struct mt_view *view, FILE *out)
 {
 	const struct mt_run *run = view->run;
+	int err;
 
 	fprintf(out, "command            ");
 	put_command(run, out);
@@ -421,7 +422,7 @@ int mt_text_report(const struct mt_view *view, FILE *out)
 		put_processes(run, out);
 		return 0;
 	default:
-		put_calls(run, out);
-		return put_chains(view, out);
+		err = put_calls(run, out);
+		return err ? err : put_chains(view, out);
 	}
 }
