@@ -45,7 +45,8 @@
 #include "report/block_table.h"
 #include "report/sizes.h"
 
-/* Sums stop at UINT64_MAX instead of wrapping. */
+/* What only grows stops at UINT64_MAX instead of wrapping; live_bytes, from which is taken what
+ * was added, can not: only sizes that no address space has make it wrap. */
 struct mt_figures {
 	uint64_t allocations;
 	uint64_t bytes_allocated;

@@ -346,6 +346,14 @@ static int put_chains(const struct mt_view *view, FILE *out)
 	return err;
 }
 
+/* As the sums of replay.h, it stops at UINT64_MAX. */
+static uint64_t total_of(const struct mt_size *size)
+{
+	uint64_t bytes;
+
+	return __builtin_mul_overflow(size->size, size->allocations, &bytes) ? UINT64_MAX : bytes;
+}
+
 static void put_sizes(const struct mt_sizes *sizes, FILE *out)
 {
 	fprintf(out, "\nSIZES\n%15s %15s %15s %15s %19s\n", "size", "allocations", "frees",
@@ -355,8 +363,7 @@ static void put_sizes(const struct mt_sizes *sizes, FILE *out)
 
 		fprintf(out, "%15s %15s %15s %15s %19s\n", number(size->size).text,
 			number(size->allocations).text, number(size->frees).text,
-			number(size->temporary_allocations).text,
-			number(size->size * size->allocations).text);
+			number(size->temporary_allocations).text, number(total_of(size)).text);
 	}
 }
 
