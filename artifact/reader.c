@@ -311,7 +311,7 @@ static int read_kept_stack(struct reader *reader, struct mt_unpack *at)
 	if (!stack.thread || stack.thread >= reader->next_thread ||
 	    stack.node >= reader->next_node || stack.mappings >= reader->next_mappings)
 		return problem(reader, "a kept stack names what is not there");
-	/* What it names is whole: nothing can be added. */
+	/* The last mappings are whole, whichever it names: nothing can be added. */
 	reader->mapped_end = UINT64_MAX;
 	if (!reader->callbacks->kept_stack)
 		return GO;

@@ -228,6 +228,21 @@ START_TEST(bad_mappings)
 }
 END_TEST
 
+/* Not only of the mappings that it names. */
+START_TEST(a_stack_ends_the_list)
+{
+	struct mt_reader_result result;
+
+	begin();
+	put_mappings(0, two, 2);
+	put_mappings(1, two, 2);
+	put_kept_stack(&smallest);
+	put_mappings(1, &third, 1);
+	end(&result, NULL);
+	ck_assert_str_eq(result.problem, "mappings 1 overlap");
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("kept_stacks");
@@ -238,6 +253,7 @@ int main(void)
 	tcase_add_test(tcase, kept_stacks);
 	tcase_add_test(tcase, bad_kept_stacks);
 	tcase_add_test(tcase, bad_mappings);
+	tcase_add_test(tcase, a_stack_ends_the_list);
 	suite_add_tcase(suite, tcase);
 	srunner_run_all(runner, CK_ENV);
 	failed = srunner_ntests_failed(runner);
