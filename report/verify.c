@@ -111,8 +111,10 @@ static int on_thread(void *ctx, const struct mt_thread_info *thread)
 
 static int is_build_id(const struct module *module, const struct mt_image *image)
 {
-	/* What was recorded has room for 20 bytes, a file's may be longer. */
-	return module->build_id_bytes <= image->build_id_bytes &&
+	/* Nothing was recorded that could be compared. */
+	if (!module->build_id_bytes)
+		return 1;
+	return module->build_id_bytes == image->build_id_bytes &&
 	       !memcmp(module->build_id, image->build_id, module->build_id_bytes);
 }
 
