@@ -15,7 +15,8 @@
  *   Threads:   any for rows; a thread of its own writes them, and makes the rows of the
  *              backlog.  Open and close: one.
  *   Bounds:    two buffers of MT_STATS_BUFFER_BYTES.  A row that finds no room waits for the
- *              file, MT_STATS_PATIENCE_MS in all of the run.
+ *              file, MT_STATS_PATIENCE_MS at most: then there are no more rows.  So a reader
+ *              that takes a MiB in less than that can make a run as slow as it is.
  */
 #include <stdbool.h>
 #include <stddef.h>
