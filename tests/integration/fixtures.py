@@ -37,8 +37,8 @@ def behaves(row, result):
         yield f"exit status {result.status}, not {row.alone.status}; says {result.err!r}"
     if not row.open and result.out != row.alone.out:
         yield f"prints {result.out!r}, not {row.alone.out!r}"
-    if row.alone.err not in result.err:
-        yield f"standard error {result.err!r} lacks {row.alone.err!r}"
+    if result.err != row.alone.err:
+        yield f"says {result.err!r}, not {row.alone.err!r}"
 
 
 def counts(row, result, capture):

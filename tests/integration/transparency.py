@@ -22,7 +22,7 @@ PRELOADED = "libm.so.6"
 def exit_statuses(capture):
     for status in STATUSES:
         result = tracked.track(["sh", "-c", f"exit {status}"], capture, "status.mtk")
-        if result.status != status:
+        if result.status != status or result.err:
             yield f"exit status {result.status}, not {status}; says {result.err!r}"
 
 
@@ -31,8 +31,8 @@ def deaths(capture):
         result = tracked.track(["sh", "-c", f"ulimit -c 0; kill -{name} $$"], capture,
                                "signal.mtk")
         expected = 128 + getattr(signal, f"SIG{name}")
-        if result.status != expected:
-            yield f"SIG{name}: exit status {result.status}, not {expected}"
+        if result.status != expected or result.err:
+            yield f"SIG{name}: exit status {result.status}, not {expected}; says {result.err!r}"
 
 
 def unusual():
@@ -79,8 +79,8 @@ def surroundings(capture):
         yield from (f"only alone: {line!r}" for line in expected if line not in found)
         yield from (f"only tracked: {line!r}" for line in found if line not in expected)
         yield "the lines differ"
-    if alone[2] not in watched[2]:
-        yield f"standard error is {watched[2]!r}"
+    if watched[2] != alone[2]:
+        yield f"standard error is {watched[2]!r}, not {alone[2]!r}"
 
 
 def preloads(capture):
