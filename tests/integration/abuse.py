@@ -4,7 +4,6 @@
 # Full disks, a killed memtrack-run, an artifact that others touch, programs that go on when
 # the command has ended, processes by the hundred.
 
-import glob
 import os
 import select
 import signal
@@ -38,10 +37,6 @@ os.write(done, b"x")
 """
 
 
-def directories():
-    return set(glob.glob("/tmp/memtrack-??????"))
-
-
 def eventually(function, seconds=30):
     """Waits for function() to be true."""
     end = time.monotonic() + seconds
@@ -50,6 +45,17 @@ def eventually(function, seconds=30):
             return False
         select.select([], [], [], 0.05)
     return True
+
+
+def left_behind():
+    """The run's directory, if it does not go; the command has put the run's address in a file.
+    Other runs on the machine have such directories, too."""
+    with open("address", encoding="ascii") as file:
+        directory = os.path.dirname(file.read().partition(":")[2])
+    if not os.path.basename(directory).startswith("memtrack-"):
+        yield f"no directory of a run: {directory!r}"
+    if not eventually(lambda: not os.path.exists(directory)):
+        yield f"left behind: {directory}"
 
 
 def lines(artifact):
@@ -91,8 +97,8 @@ def two_runs(capture):
 
 def goes_on(capture):
     """The command's child loads programs when the run is over, and notices nothing."""
-    before = directories()
-    script = "(read line; /bin/echo late; sh -c '/bin/echo later') & exit 3"
+    script = ("echo $MEMTRACK_RUN >address;"
+              "(read line; /bin/echo late; sh -c '/bin/echo later') & exit 3")
     reader, writer = os.pipe()
     command = [tracked.RUN, "-o", "on.mtk", f"--capture={capture}", "--", "sh", "-c",
                script.replace("read line", "read line <&7")]
@@ -108,16 +114,15 @@ def goes_on(capture):
     os.close(writer)
     if out != b"late\nlater\n" or err:
         yield f"prints {out!r}, {err!r}"
-    if not eventually(lambda: not directories() - before):
-        yield f"left behind: {directories() - before}"
+    yield from left_behind()
 
 
 def killed_run(capture):
     """memtrack-run is killed: the command goes on, the artifact ends, nothing is left."""
-    before = directories()
+    script = "echo $MEMTRACK_RUN >address; echo ready; read line; /bin/echo end"
     with subprocess.Popen([tracked.RUN, "-o", "killed.mtk", f"--capture={capture}", "--", "sh",
-                           "-c", "echo ready; read line; /bin/echo end"], stdin=subprocess.PIPE,
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+                           "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE) as process:
         if process.stdout.readline() != b"ready\n":
             yield "not ready"
         process.kill()
@@ -130,8 +135,7 @@ def killed_run(capture):
         err = process.stderr.read()
     if out != b"end\n" or err:
         yield f"prints {out!r}, {err!r}"
-    if not eventually(lambda: not directories() - before):
-        yield f"left behind: {directories() - before}"
+    yield from left_behind()
 
 
 def daemon(capture):
