@@ -2,4 +2,4 @@
 
 dist_man_MANS += %D%/memtrack-collector.8 %D%/memtrack-plot.1 %D%/memtrack-report.1	\
 	%D%/memtrack-run.1
-EXTRA_DIST += %D%/ARCHITECTURE.md %D%/FORMAT.md %D%/STATS.md
+dist_doc_DATA += %D%/ARCHITECTURE.md %D%/FORMAT.md %D%/STATS.md
