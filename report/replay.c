@@ -403,11 +403,15 @@ int mt_replay_event(struct mt_replay *replay, const struct mt_event *event)
 			  event->type != MT_EVENT_REALLOC_FREED;
 
 	if (!event->thread || event->thread >= replay->threads_len ||
-	    event->node >= replay->nodes_len || (has_address && !event->address))
+	    event->node >= replay->nodes_len)
 		return -EPROTO;
 	replay->events++;
 	if (event->time_ns > replay->last_ns)
 		replay->last_ns = event->time_ns;
+	if (has_address && !event->address) {
+		replay->contradictions++;
+		return 0;
+	}
 	if (event->type != MT_EVENT_REALLOC_BEGIN)
 		replay->calls[event->function]++;
 

@@ -27,17 +27,16 @@
  *               An allocation at an address that is live, an end of a realloc that did not
  *               begin, a failure of one whose block is gone.  The block that is in the way
  *               is taken as freed; when its free comes later with a time before the new
- *               block's, then it was only late, and there is no contradiction.
+ *               block's, then it was only late, and there is no contradiction.  An event
+ *               at address 0 is one, and nothing else: there is no block.
  *
  * Contract
  *   Input:     processes, threads and nodes are declared before an event names them, their
  *              ids counting up from 0 (roots are declared from the start); events in the
- *              order that is right for each address of a process.  Addresses are not 0,
- *              where an event has one.
+ *              order that is right for each address of a process.
  *   Ownership: what the struct points to is its own until mt_replay_done().
- *   Errors:    -EPROTO: an id that was not declared or out of order, an
- *              unknown type, no address; -ENOMEM.  After an
- *              error only mt_replay_done().
+ *   Errors:    -EPROTO: an id that was not declared or out of order, an unknown type;
+ *              -ENOMEM.  After an error only mt_replay_done().
  *   Threads:   one at a time.
  *   Bounds:    live blocks, nodes, threads, processes and distinct sizes; not events.
  */
