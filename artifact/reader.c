@@ -10,8 +10,9 @@
  *   - An id is only passed on when all that it names was passed on before.
  *   - A block of events is decoded and checked as a whole before its first is delivered.
  *   - What a file can make a reader's user keep is bounded by defined_bytes, what it makes
- *     the reader keep by MT_INFOS_MAX and MT_BLOCK_ROWS.  Kept stacks are not counted: who
- *     looks at them keeps none, and each has its bytes in the file's frames.
+ *     the reader keep by MT_INFOS_MAX and MT_BLOCK_ROWS.  The header is one record, and
+ *     kept stacks are not counted: who looks at them keeps none, and each has its bytes in
+ *     the file's frames.
  */
 #include "artifact/reader.h"
 

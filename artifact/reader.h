@@ -25,7 +25,8 @@
 #include "artifact/format.h"
 
 #define MT_READER_FRAME_BYTES (64u * 1024 * 1024)
-/* All records but events and kept stacks, as the structs of format.h with their strings. */
+/* All records but header, infos, events and kept stacks, as the structs of format.h with their
+ * strings. */
 #define MT_READER_DEFINED_BYTES (512u * 1024 * 1024)
 
 /* Each may be NULL.  Order: the file's. */
