@@ -80,13 +80,18 @@ static const char *plural(uint64_t n)
 	return n == 1 ? "" : "s";
 }
 
+/* What a shell takes as this word; not of a word with quotes of both kinds. */
+static const char *quote_of(const char *word)
+{
+	if (*word && !strpbrk(word, " \t\n'\"\\$&;|<>()*?`#[]{}~!"))
+		return "";
+	return strchr(word, '\'') && !strpbrk(word, "\"\\$`!") ? "\"" : "'";
+}
+
 static void put_command(const struct mt_run *run, FILE *out)
 {
 	for (size_t i = 0; i < run->argc; i++) {
-		const char *quote = !run->argv[i][0] ||
-						    strpbrk(run->argv[i], " \t\n'\"\\$&;|<>()*?`#")
-					    ? "'"
-					    : "";
+		const char *quote = quote_of(run->argv[i]);
 
 		fprintf(out, "%s%s", i ? " " : "", quote);
 		mt_printable_write(out, run->argv[i]);
