@@ -89,6 +89,9 @@ AS_IF([test "x$enable_sanitizers" != xno], [
 AM_CONDITIONAL([SANITIZERS], [test "x$enable_sanitizers" != xno])
 
 MT_FUZZ_LIBS=
+AS_IF([test "x$with_fuzzing_engine" = xyes],
+	[AC_MSG_ERROR([--with-fuzzing-engine needs the flags to link it with,
+		e.g. --with-fuzzing-engine=-fsanitize=fuzzer])])
 AS_IF([test "x$with_fuzzing_engine" != xno], [
 	MT_FUZZ_LIBS=$with_fuzzing_engine
 	MT_SAN_CFLAGS="$MT_SAN_CFLAGS -fsanitize=fuzzer-no-link"])
