@@ -219,8 +219,11 @@ static int put_calls(const struct mt_run *run, FILE *out)
 			if (!name)
 				return -ENOMEM;
 		}
-		fprintf(out, "%15s  %s\n", number(run->replay.calls[i]).text,
-			name ? name : "a function that this version does not know");
+		fprintf(out, "%15s  ", number(run->replay.calls[i]).text);
+		if (name)
+			fprintf(out, "%s\n", name);
+		else
+			fprintf(out, "function %u\n", i);
 	}
 	return 0;
 }
