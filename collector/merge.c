@@ -13,6 +13,8 @@
  *     clock, or of none: such a cell is handed on as soon as it is reached, because nothing
  *     would come of waiting.  So is the first cell of a slot whose next thread is in
  *     another time namespace than its last.
+ *   - A cursor moves by whole cells, from a multiple of their size to one: it comes to its limit,
+ *     and no cell lies across the ring's end.
  *   - A cell is copied once; key and callback see the same copy.  The tail that counts is
  *     our own, the one in the thread's page is for its writer.
  */
@@ -229,7 +231,8 @@ static void look_at(struct mt_merge *m, uint32_t slot)
 
 	if (!fill)
 		return;
-	if (fill > m->segments->ring_bytes || head % sizeof(struct mt_cell)) {
+	/* The tail is where the ring was given up last, and that may be between two cells. */
+	if (fill > m->segments->ring_bytes || (head | tail) % sizeof(struct mt_cell)) {
 		give_up(m, slot, head);
 		return;
 	}

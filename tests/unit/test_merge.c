@@ -271,6 +271,30 @@ START_TEST(hostile_heads)
 }
 END_TEST
 
+/* A head between two cells leaves the tail there: nothing is read from it to the next whole cell,
+ * which lies across the ring's end, and nothing behind that. */
+START_TEST(head_between_cells)
+{
+	struct mt_thread *thread = mt_segments_thread(segments, 7);
+
+	thread->head = 4096 - 31;
+	ck_assert_int_eq(pass(1000, 1000), 0);
+	thread->head = 4096;
+	ck_assert_int_eq(pass(1000, 1000), 0);
+	ck_assert_uint_eq(thread->tail, 4096);
+	thread->head += 31;
+	ck_assert_int_eq(pass(1000, 1000), 0);
+	thread->head += 32;
+	ck_assert_int_eq(pass(1000, 1000), 0);
+	ck_assert_uint_eq(mt_merge_damaged(merge), 1);
+	thread->head = 3 * 4096;
+	ck_assert_int_eq(pass(1000, 1000), 0);
+	put_free(7, 5);
+	ck_assert_int_eq(pass(1000, 1000), 1);
+	ck_assert_uint_eq(seen[0].w[0], 5);
+}
+END_TEST
+
 /* What comes after a head that was impossible is handed on again. */
 START_TEST(recovers)
 {
@@ -418,6 +442,7 @@ int main(void)
 	tcase_add_test(tcase, blobs_that_are_too_long);
 	tcase_add_test(tcase, clock_offset);
 	tcase_add_test(tcase, hostile_heads);
+	tcase_add_test(tcase, head_between_cells);
 	tcase_add_test(tcase, recovers);
 	tcase_add_test(tcase, times_to_come);
 	tcase_add_test(tcase, reached);
