@@ -19,6 +19,13 @@ static double percent(uint64_t part, uint64_t whole)
 	return whole ? 100.0 * (double)part / (double)whole : 0;
 }
 
+/* User and system time together, in ms. */
+static long cpu_ms(const struct rusage *used)
+{
+	return (used->ru_utime.tv_sec + used->ru_stime.tv_sec) * 1000 +
+	       (used->ru_utime.tv_usec + used->ru_stime.tv_usec) / 1000;
+}
+
 static void summarize_runs(const struct mt_summary *s)
 {
 	struct mt_probes_runs n;
@@ -83,8 +90,7 @@ static void summarize(const struct mt_summary *s)
 		summarize_runs(s);
 	}
 	mt_channel_tell(s->channel, MT_MESSAGE_SUMMARY, "collector: %ld KiB, %ld.%03ld s of CPU",
-			used.ru_maxrss, used.ru_utime.tv_sec + used.ru_stime.tv_sec,
-			(used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1000 % 1000);
+			used.ru_maxrss, cpu_ms(&used) / 1000, cpu_ms(&used) % 1000);
 	if (n->episodes)
 		mt_channel_tell(s->channel, MT_MESSAGE_SUMMARY,
 				"pressure: %" PRIu64 " episodes, %" PRIu32

@@ -33,7 +33,8 @@ unit_tests += %D%/test_policy
 ## The collector's stages, but for the codec and the unwinder.
 unit_tests += %D%/test_batch %D%/test_encode %D%/test_faults %D%/test_holds %D%/test_keep	\
 	%D%/test_place %D%/test_processes %D%/test_progress	\
-	%D%/test_session %D%/test_stacks %D%/test_stats %D%/test_watch
+	%D%/test_session %D%/test_stacks %D%/test_stats %D%/test_summary	\
+	%D%/test_watch
 collector_test_libs = tests/libsample.a $(collector_libs) $(CHECK_LIBS)
 %C%_test_batch_SOURCES     = %D%/test_batch.c
 %C%_test_batch_CFLAGS      = $(unit_cflags)
@@ -68,6 +69,9 @@ collector_test_libs = tests/libsample.a $(collector_libs) $(CHECK_LIBS)
 %C%_test_stats_SOURCES     = %D%/test_stats.c
 %C%_test_stats_CFLAGS      = $(unit_cflags)
 %C%_test_stats_LDADD       = $(collector_test_libs)
+%C%_test_summary_SOURCES   = %D%/test_summary.c
+%C%_test_summary_CFLAGS    = $(unit_cflags)
+%C%_test_summary_LDADD     = $(collector_test_libs)
 %C%_test_watch_SOURCES     = %D%/test_watch.c
 %C%_test_watch_CFLAGS      = $(unit_cflags)
 %C%_test_watch_LDADD       = $(collector_test_libs)
