@@ -7,9 +7,11 @@
  *     before it.
  *   - The file is looked at when the exec is heard of, while the process is likely to be
  *     there; the verdict waits.
+ *   - A child is in the list of the thread that has started it, while that lives.
  */
 #include "collector/watch.h"
 
+#include <dirent.h>
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -391,22 +393,54 @@ static int consider(struct mt_watch *w, uint32_t tgid, uint64_t now_ns)
 	return 0;
 }
 
-static int scan(struct mt_watch *w, uint32_t tgid, uint64_t now_ns, int depth,
-		bool (*tracked)(void *ctx, uint32_t tgid), void *tracked_ctx)
+/* A walk through the tree. */
+struct scan {
+	struct mt_watch *watch;
+	uint64_t now_ns;
+	bool (*tracked)(void *ctx, uint32_t tgid);
+	void *ctx;
+};
+
+static int scan(const struct scan *s, uint32_t tgid, int depth);
+
+/* Those that a thread of the process has started. */
+static int scan_children(const struct scan *s, uint32_t tgid, uint32_t tid, int depth)
 {
 	mt_cleanup(mt_fclosep) FILE *file = NULL;
 	char path[64];
 	uint32_t child;
 	int r = 0;
 
-	if (!tracked(tracked_ctx, tgid))
-		r = consider(w, tgid, now_ns);
-	if (r < 0 || depth == SCAN_DEPTH)
-		return r;
-	snprintf(path, sizeof(path), "/proc/%u/task/%u/children", tgid, tgid);
+	snprintf(path, sizeof(path), "/proc/%u/task/%u/children", tgid, tid);
 	file = fopen(path, "re");
 	while (file && r == 0 && fscanf(file, "%u", &child) == 1)
-		r = scan(w, child, now_ns, depth + 1, tracked, tracked_ctx);
+		r = scan(s, child, depth + 1);
+	return r;
+}
+
+static void close_folder(DIR **folder)
+{
+	if (*folder)
+		closedir(*folder);
+}
+
+static int scan(const struct scan *s, uint32_t tgid, int depth)
+{
+	mt_cleanup(close_folder) DIR *threads = NULL;
+	const struct dirent *thread;
+	char path[64];
+	int r = 0;
+
+	if (!s->tracked(s->ctx, tgid))
+		r = consider(s->watch, tgid, s->now_ns);
+	if (r < 0 || depth == SCAN_DEPTH)
+		return r;
+	snprintf(path, sizeof(path), "/proc/%u/task", tgid);
+	threads = opendir(path);
+	while (threads && r == 0 && (thread = readdir(threads)))
+		if (thread->d_name[0] != '.')
+			r = scan_children(s, tgid, (uint32_t)strtoul(thread->d_name, NULL, 10),
+					  depth);
 	return r;
 }
 
@@ -432,9 +466,10 @@ static int forget_ended(struct mt_watch *w)
 int mt_watch_scan(struct mt_watch *w, uint32_t root, uint64_t now_ns,
 		  bool (*tracked)(void *ctx, uint32_t tgid), void *tracked_ctx)
 {
+	const struct scan s = { w, now_ns, tracked, tracked_ctx };
 	int r = forget_ended(w);
 
-	return r < 0 ? r : scan(w, root, now_ns, 0, tracked, tracked_ctx);
+	return r < 0 ? r : scan(&s, root, 0);
 }
 
 void mt_watch_root(struct mt_watch *w, uint32_t tgid, const char *name, uint64_t now_ns)

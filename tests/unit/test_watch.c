@@ -6,6 +6,7 @@
 
 #include <check.h>
 #include <elf.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -150,6 +151,40 @@ START_TEST(scan)
 	ck_assert_uint_eq(n_told, 1);
 	ck_assert_int_eq(mt_watch_finish(watch), 0);
 	ck_assert_uint_eq(n_told, 2);
+}
+END_TEST
+
+static void *start_grandchild(void *pipe)
+{
+	pid_t grandchild = start();
+
+	if (write(*(int *)pipe, &grandchild, sizeof(grandchild)) != sizeof(grandchild))
+		_exit(1);
+	for (;;)
+		pause();
+}
+
+/* It is no child of the main thread, but of the one that goes on. */
+START_TEST(child_of_a_thread)
+{
+	pid_t grandchild, child;
+	pthread_t thread;
+	int ends[2];
+
+	ck_assert_int_eq(pipe(ends), 0);
+	child = fork();
+	if (child == 0) {
+		pthread_create(&thread, NULL, start_grandchild, &ends[1]);
+		for (;;)
+			pause();
+	}
+	ck_assert_int_eq(read(ends[0], &grandchild, sizeof(grandchild)), sizeof(grandchild));
+	ck_assert_int_eq(mt_watch_scan(watch, (uint32_t)getpid(), 1, ours, NULL), 0);
+	ck_assert_int_eq(mt_watch_tick(watch, LATER), 0);
+	ck_assert_uint_eq(n_told, 2);
+	kill(child, SIGKILL);
+	kill(grandchild, SIGKILL);
+	waitpid(child, NULL, 0);
 }
 END_TEST
 
@@ -387,6 +422,7 @@ int main(void)
 	tcase_add_test(tcase, ends_or_executes_before);
 	tcase_add_test(tcase, overflow);
 	tcase_add_test(tcase, scan);
+	tcase_add_test(tcase, child_of_a_thread);
 	tcase_add_test(tcase, zombie);
 	tcase_add_loop_test(tcase, endless_environment, 0, 4);
 	tcase_add_test(tcase, root);
