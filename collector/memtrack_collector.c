@@ -703,6 +703,7 @@ int main(int argc, char **argv)
 
 		snprintf(cookie, sizeof(cookie), "%016" PRIx64, c.cookie);
 		r = send_ready(&c, cookie);
+		c.leave = r < 0; /* memtrack-run has gone meanwhile */
 	}
 	if (r == 0) {
 		record(&c);

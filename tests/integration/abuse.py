@@ -138,6 +138,30 @@ def killed_run(capture):
     yield from left_behind()
 
 
+def killed_early(capture):
+    """memtrack-run is killed while the collector starts: nothing is left."""
+    before = directories()
+    os.mkfifo("started")
+    os.mkfifo("go")
+    with open("late-collector", "w", encoding="ascii") as file:
+        file.write("#!/bin/sh\necho >started\nread line <go\n"
+                   f"exec {tracked.BUILD}/collector/memtrack-collector \"$@\"\n")
+    os.chmod("late-collector", 0o755)
+    with subprocess.Popen([tracked.RUN, "-o", "early.mtk", f"--capture={capture}", "--", "true"],
+                          env={**os.environ, "MEMTRACK_COLLECTOR": "./late-collector"},
+                          stdin=subprocess.DEVNULL) as process:
+        with open("started", encoding="ascii") as started:
+            started.read()
+        process.kill()
+        process.wait()
+    with open("go", "w", encoding="ascii") as go:
+        go.write("\n")
+    if not eventually(lambda: not directories() - before):
+        yield f"left behind: {directories() - before}"
+    for name in ("started", "go"):
+        os.unlink(name)
+
+
 def daemon(capture):
     """Its chains go through the modules that it has from its parents."""
     result = tracked.track([sys.executable, "-c", DAEMON], capture, "daemon.mtk")
@@ -166,6 +190,7 @@ CASES = (("the disk is full", full_disk),
          ("two runs into one file", two_runs),
          ("programs go on after the run", goes_on),
          ("memtrack-run is killed", killed_run),
+         ("memtrack-run is killed at once", killed_early),
          ("a daemon", daemon),
          ("a crowd of processes", crowd))
 
