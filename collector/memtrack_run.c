@@ -327,9 +327,6 @@ static int await(struct run *run, enum mt_message_kind kind, struct mt_message *
 			return 0;
 		if (ret->kind == MT_MESSAGE_FAILED) {
 			mt_say("%s", ret->text);
-			/* It closes the channel when it has let go of the file. */
-			while (mt_channel_receive(run->channel, 0, ret) == 1)
-				;
 			return -EPIPE;
 		}
 		if (ret->kind == MT_MESSAGE_NOTE)
@@ -548,6 +545,20 @@ static void end_collector(struct run *run, int status)
 		mt_say("the collector ended early; '%s' is not complete", run->output_path);
 }
 
+/* There will be no run.  The collector, if there is one, closes the channel when it has let go of
+ * the file, which another run may want at once. */
+static void dismiss_collector(struct run *run)
+{
+	struct mt_message message;
+
+	if (run->channel < 0)
+		return;
+	mt_forward_release(&run->forward);
+	shutdown(run->channel, SHUT_WR);
+	while (mt_channel_receive(run->channel, 0, &message) == 1)
+		;
+}
+
 static void print_lines(struct run *run)
 {
 	for (uint32_t i = 0; i < run->n_lines; i++) {
@@ -615,6 +626,7 @@ int main(int argc, char **argv)
 	if (r) {
 		if (run.launch.tgid)
 			mt_launch_cancel(&run.launch);
+		dismiss_collector(&run);
 		if (run.output >= 0 && run.output_created)
 			unlink(run.output_path);
 		if (run.stats_created)

@@ -95,6 +95,18 @@ def two_runs(capture):
         yield "the first run's artifact is not complete"
 
 
+def once_more(capture):
+    """A run that came to nothing has let go of its file when it ends."""
+    with open("again.mtk", "w", encoding="ascii"):
+        pass
+    for _ in range(10):
+        for command, status in (("no-such-command", 127), ("true", 0)):
+            result = tracked.track([command], capture, "again.mtk")
+            if result.status != status or b"another run" in result.err:
+                yield f"{command}: exit status {result.status}, says {result.err!r}"
+                return
+
+
 def goes_on(capture):
     """The command's child loads programs when the run is over, and notices nothing."""
     script = ("echo $MEMTRACK_RUN >address;"
@@ -188,6 +200,7 @@ def crowd(capture):
 CASES = (("the disk is full", full_disk),
          ("others touch the artifact", touched_by_others),
          ("two runs into one file", two_runs),
+         ("a second run, where there was no first", once_more),
          ("programs go on after the run", goes_on),
          ("memtrack-run is killed", killed_run),
          ("memtrack-run is killed at once", killed_early),
