@@ -15,8 +15,8 @@
  *               Who continues the command knows nothing of us: the collector continues
  *               memtrack-run, then.
  *   to memtrack-run, which prints text
- *     READY     number: MT_CAPTURE_*; text: the run's cookie, 16 hex digits; with descriptors,
- *               collector/guard.h
+ *     READY     number: MT_CAPTURE_*; text: the run's numbers, "COOKIE:NAME" (wire/session.h);
+ *               with descriptors, collector/guard.h
  *     FAILED    could not start; text says why.  Nothing follows.
  *     GO        the command may start: it is known to the kernel part
  *     NOTE      to be printed always: something that is not in the artifact, and why

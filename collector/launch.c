@@ -28,7 +28,7 @@
 
 struct gate_message {
 	char shim[128];
-	char run[160];
+	char run[MT_LAUNCH_RUN_BYTES];
 };
 
 static bool parse_id(const char *name, unsigned long *ret)

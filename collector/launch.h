@@ -20,6 +20,9 @@
 
 #include "collector/forward.h"
 
+/* Room for the value of MEMTRACK_RUN. */
+#define MT_LAUNCH_RUN_BYTES 192
+
 struct mt_launch {
 	pid_t tgid;
 	int gate;   /* closed: the child ends */

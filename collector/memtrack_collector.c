@@ -63,7 +63,7 @@
 struct collector {
 	struct mt_collector_options options;
 	uint64_t start_ns;
-	uint64_t cookie;
+	uint64_t cookie, name; /* wire/session.h */
 	struct mt_probes *probes;
 	struct mt_segments *segments;
 	struct mt_rest *rest;
@@ -308,7 +308,8 @@ static int open_session(struct collector *c)
 
 	if (len < 0 || (size_t)len >= sizeof(path))
 		return -ENAMETOOLONG;
-	return mt_session_open(path, c->segments, mt_pipeline_arrive, c->pipeline, &c->session);
+	return mt_session_open(path, c->name, c->segments, mt_pipeline_arrive, c->pipeline,
+			       &c->session);
 }
 
 /* Each step and what it is for a person who reads that it failed. */
@@ -360,7 +361,8 @@ static int open_all(struct collector *c)
 		r = open_faults(c);
 	if (r < 0)
 		return r;
-	if (getrandom(&c->cookie, sizeof(c->cookie), 0) != sizeof(c->cookie)) {
+	if (getrandom(&c->cookie, sizeof(c->cookie), 0) != sizeof(c->cookie) ||
+	    getrandom(&c->name, sizeof(c->name), 0) != sizeof(c->name)) {
 		mt_channel_tell(c->options.channel, MT_MESSAGE_FAILED,
 				"cannot make the run's cookie: %s", strerror(errno));
 		return -EIO;
@@ -422,15 +424,17 @@ static void fail(struct collector *c, int r, const char *verb)
 }
 
 /* With what memtrack-run needs for pressure: collector/guard.h. */
-static int send_ready(const struct collector *c, const char *cookie)
+static int send_ready(const struct collector *c)
 {
+	char numbers[2 * MT_RUN_DIGITS + 2];
 	int fds[MT_GUARD_FDS] = { [MT_GUARD_CONTROL] = c->segments->control_fd };
 	size_t n = 1;
 
 	if (c->holds)
 		fds[n++] = mt_holds_page_fd(c->holds);
+	snprintf(numbers, sizeof(numbers), "%016" PRIx64 ":%016" PRIx64, c->cookie, c->name);
 	return mt_channel_send_with(c->options.channel, MT_MESSAGE_READY, c->segments->capture,
-				    cookie, fds, n, 0);
+				    numbers, fds, n, 0);
 }
 
 static void on_target(struct collector *c, uint32_t tgid)
@@ -699,10 +703,7 @@ int main(int argc, char **argv)
 	settle_in();
 	r = open_all(&c);
 	if (r == 0) {
-		char cookie[32];
-
-		snprintf(cookie, sizeof(cookie), "%016" PRIx64, c.cookie);
-		r = send_ready(&c, cookie);
+		r = send_ready(&c);
 		c.leave = r < 0; /* memtrack-run has gone meanwhile */
 	}
 	if (r == 0) {

@@ -34,6 +34,7 @@
 #include "collector/run_options.h"
 #include "collector/say.h"
 #include "collector/status_line.h"
+#include "wire/session.h"
 
 /* Arguments of the collector before the command. */
 #define FIXED_MAX 32
@@ -369,12 +370,13 @@ static int start_command(struct run *run)
 {
 	int fds[MT_CHANNEL_FDS], r;
 	struct mt_message message;
-	char variable[160];
+	char variable[MT_LAUNCH_RUN_BYTES];
 
 	r = await(run, MT_MESSAGE_READY, &message, fds);
 	if (r < 0 || open_guard(run, fds) < 0)
 		return MT_STATUS_FAILED;
-	snprintf(variable, sizeof(variable), "%.16s:%s", message.text, run->place.socket);
+	snprintf(variable, sizeof(variable), "%.*s:%s", 2 * MT_RUN_DIGITS + 1, message.text,
+		 run->place.socket);
 	r = mt_channel_send(run->channel, MT_MESSAGE_TARGET, (uint32_t)run->launch.tgid, "");
 	if (r == 0)
 		r = await(run, MT_MESSAGE_GO, &message, NULL);

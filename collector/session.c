@@ -55,7 +55,7 @@ static int listen_at(const struct sockaddr_un *address, socklen_t len)
 	return mt_take_fd(&fd);
 }
 
-static int open_listeners(struct mt_session *s)
+static int open_listeners(struct mt_session *s, uint64_t name)
 {
 	struct sockaddr_un named = { .sun_family = AF_UNIX }, abstract = { .sun_family = AF_UNIX };
 	int len;
@@ -68,15 +68,15 @@ static int open_listeners(struct mt_session *s)
 	if (chmod(s->path, 0666) < 0)
 		return mt_neg_errno();
 
-	len = snprintf(abstract.sun_path + 1, sizeof(abstract.sun_path) - 1, "memtrack-%016" PRIx64,
-		       (uint64_t)s->segments->control->cookie);
+	len = snprintf(abstract.sun_path + 1, sizeof(abstract.sun_path) - 1,
+		       MT_ABSTRACT_PREFIX "%016" PRIx64, name);
 	s->listeners[1] = listen_at(
 		&abstract, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)len));
 	return s->listeners[1] < 0 ? s->listeners[1] : 0;
 }
 
-int mt_session_open(const char *path, struct mt_segments *segments, mt_arrival_fn on_arrival,
-		    void *ctx, struct mt_session **ret)
+int mt_session_open(const char *path, uint64_t name, struct mt_segments *segments,
+		    mt_arrival_fn on_arrival, void *ctx, struct mt_session **ret)
 {
 	mt_cleanup(mt_session_closep) struct mt_session *s = NULL;
 	int r;
@@ -91,7 +91,7 @@ int mt_session_open(const char *path, struct mt_segments *segments, mt_arrival_f
 	s->segments = segments;
 	s->on_arrival = on_arrival;
 	s->ctx = ctx;
-	r = open_listeners(s);
+	r = open_listeners(s, name);
 	if (r < 0)
 		return r;
 	*ret = mt_take_ptr(s);

@@ -37,9 +37,10 @@ typedef int (*mt_arrival_fn)(void *ctx, const struct mt_arrival *arrival);
 
 struct mt_session;
 
-/* path: of the socket to be made; on_arrival is called before the welcome is sent. */
-int mt_session_open(const char *path, struct mt_segments *segments, mt_arrival_fn on_arrival,
-		    void *ctx, struct mt_session **ret);
+/* path: of the socket to be made; name: the number in its abstract name, which must have nothing
+ * to do with the cookie; on_arrival is called before the welcome is sent. */
+int mt_session_open(const char *path, uint64_t name, struct mt_segments *segments,
+		    mt_arrival_fn on_arrival, void *ctx, struct mt_session **ret);
 void mt_session_close(struct mt_session *session);
 
 /* Waits for up to timeout_ns for a client, or for what n_others want, MT_SESSION_OTHERS at

@@ -107,7 +107,7 @@ static long retry(long number, long a, long b, long c)
 static int dial(const struct mt_address *address)
 {
 	static const char hex[] = "0123456789abcdef";
-	static const char prefix[] = "memtrack-";
+	static const char prefix[] = MT_ABSTRACT_PREFIX;
 	struct timeval limit = { .tv_sec = HANDSHAKE_SECONDS };
 	struct sockaddr_un name = { .sun_family = AF_UNIX };
 	size_t n;
@@ -129,7 +129,7 @@ static int dial(const struct mt_address *address)
 	for (i = 0; prefix[i]; i++)
 		name.sun_path[1 + i] = prefix[i];
 	for (n = 1 + i, i = 60; i >= 0; i -= 4)
-		name.sun_path[n++] = hex[address->cookie >> i & 15];
+		name.sun_path[n++] = hex[address->name >> i & 15];
 	i = retry(SYS_connect, fd, (long)&name, offsetof(struct sockaddr_un, sun_path) + n);
 	if (!i)
 		return fd;

@@ -5,16 +5,20 @@
  *
  * The shim connects to the collector's SOCK_SEQPACKET socket, sends a struct mt_hello and
  * receives a struct mt_welcome, with the descriptors to map in an SCM_RIGHTS message.
- * Where: the environment's MEMTRACK_RUN is "COOKIE:PATH", 16 hex digits and the socket's
- * path; if the path can not be reached (another root), the abstract name
- * "memtrack-COOKIE".  No MEMTRACK_RUN: the shim does nothing.
+ * Where: the environment's MEMTRACK_RUN is "COOKIE:NAME:PATH", two numbers of 16 hex digits
+ * and the socket's path; if the path can not be reached (another root), the abstract name
+ * "memtrack-NAME".  No MEMTRACK_RUN: the shim does nothing.
  *
  * The collector checks the cookie, not the user: a tracked program may change its user
- * before it starts another.  The shim closes what it was given once that is mapped.
+ * before it starts another.  So nobody else may know it; but everybody can read abstract
+ * names, in /proc/net/unix: NAME is a number that tells nothing of the cookie.  The shim
+ * closes what it was given once that is mapped.
  */
 #include <linux/types.h>
 
 #define MT_RUN_VARIABLE "MEMTRACK_RUN"
+#define MT_RUN_DIGITS 16 /* of COOKIE and of NAME */
+#define MT_ABSTRACT_PREFIX "memtrack-"
 #define MT_HELLO_MAGIC 0x6f6c6c6568746d01ULL
 
 #define MT_HELLO_START 1  /* a new image: a process number and a chunk */

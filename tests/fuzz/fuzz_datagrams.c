@@ -157,7 +157,8 @@ static void shake_hands(const char *path, struct input *in)
 	int arrivals = 0, wake[2];
 
 	fuzz_must(pipe(wake) == 0 && mt_segments_open(&config, &segments) == 0);
-	fuzz_must(mt_session_open(path, segments, on_arrival, &arrivals, &session) == 0);
+	fuzz_must(mt_session_open(path, (uint64_t)getpid(), segments, on_arrival, &arrivals,
+				  &session) == 0);
 	for (int i = 0; in->len && i < HELLOS_MAX; i++)
 		say_hello(session, path, wake[0], in);
 	fuzz_must(segments->control->next_process == 1 + (uint64_t)arrivals);

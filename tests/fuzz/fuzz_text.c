@@ -36,12 +36,14 @@ static void read_address(const char *text)
 
 	memset(&address, 0xee, sizeof(address));
 	if (!mt_address_parse(&address, text)) {
-		fuzz_must(address.cookie == 0xeeeeeeeeeeeeeeee && address.path[0] == (char)0xee);
+		fuzz_must(address.cookie == 0xeeeeeeeeeeeeeeee &&
+			  address.name == 0xeeeeeeeeeeeeeeee && address.path[0] == (char)0xee);
 		return;
 	}
-	fuzz_must(text[16] == ':' && memchr(address.path, 0, sizeof(address.path)) != NULL);
-	len = strlen(text + 17);
-	fuzz_must(!strcmp(address.path, len < sizeof(address.path) ? text + 17 : ""));
+	fuzz_must(text[16] == ':' && text[33] == ':');
+	fuzz_must(memchr(address.path, 0, sizeof(address.path)) != NULL);
+	len = strlen(text + 34);
+	fuzz_must(!strcmp(address.path, len < sizeof(address.path) ? text + 34 : ""));
 }
 
 static void read_faults(const char *text)
@@ -87,13 +89,14 @@ void fuzz_corpus(void)
 		"18446744073709551615",
 		"18446744073709551616",
 		"17179869184G",
-		"0123456789abcdef:/tmp/memtrack-abcdef/socket",
+		"0123456789abcdef:fedcba9876543210:/tmp/memtrack-abcdef/socket",
 		"drop:1,swap/7,corrupt-head:999999999999999999",
 		"duplicate:0,",
-		"ffffffffffffffff:",
-		"0000000000000000:x",
+		"ffffffffffffffff:ffffffffffffffff:",
+		"0000000000000000:0000000000000000:x",
+		"0000000000000000:/tmp/memtrack-abcdef/socket",
 	};
-	char path[256] = "0123456789abcdef:/";
+	char path[256] = "0123456789abcdef:fedcba9876543210:/";
 	size_t len = strlen(path);
 
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {

@@ -95,6 +95,15 @@ def two_runs(capture):
         yield "the first run's artifact is not complete"
 
 
+def admits_nobody(capture):
+    """What everybody can read, the names of sockets, lets nobody in."""
+    script = ("IFS=:; set -- $MEMTRACK_RUN; grep -c $1 /proc/net/unix;"
+              " grep -c @memtrack-$2 /proc/net/unix; [ -S $3 ]")
+    result = tracked.track(["sh", "-c", script], capture, "names.mtk")
+    if result.status or result.out != b"0\n1\n":
+        yield f"exit status {result.status}, prints {result.out!r}, says {result.err!r}"
+
+
 def once_more(capture):
     """A run that came to nothing has let go of its file when it ends."""
     with open("again.mtk", "w", encoding="ascii"):
@@ -200,6 +209,7 @@ def crowd(capture):
 CASES = (("the disk is full", full_disk),
          ("others touch the artifact", touched_by_others),
          ("two runs into one file", two_runs),
+         ("names of sockets", admits_nobody),
          ("a second run, where there was no first", once_more),
          ("programs go on after the run", goes_on),
          ("memtrack-run is killed", killed_run),

@@ -18,6 +18,7 @@
 #include "collector/clock.h"
 
 #define COOKIE 0x0123456789abcdefULL
+#define NAME ((uint64_t)0xfedcba98 << 32 | (uint32_t)getpid())
 
 static char directory[] = "/tmp/memtrack-test-XXXXXX";
 static char path[64];
@@ -46,7 +47,7 @@ static void setup(void)
 	ck_assert_ptr_nonnull(mkdtemp(directory));
 	snprintf(path, sizeof(path), "%s/socket", directory);
 	ck_assert_int_eq(mt_segments_open(&config, &segments), 0);
-	ck_assert_int_eq(mt_session_open(path, segments, on_arrival, NULL, &session), 0);
+	ck_assert_int_eq(mt_session_open(path, NAME, segments, on_arrival, NULL, &session), 0);
 	ck_assert_int_eq(pipe(wake), 0);
 	n_arrived = answer = 0;
 }
@@ -196,8 +197,7 @@ END_TEST
 START_TEST(abstract_name)
 {
 	struct sockaddr_un name = { .sun_family = AF_UNIX };
-	int len = sprintf(name.sun_path + 1, "memtrack-%016" PRIx64,
-			  (uint64_t)segments->control->cookie);
+	int len = sprintf(name.sun_path + 1, MT_ABSTRACT_PREFIX "%016" PRIx64, NAME);
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0), n;
 	struct mt_hello first = hello();
 	struct mt_welcome welcome;
@@ -263,7 +263,8 @@ START_TEST(long_path)
 
 	memset(name, 'x', sizeof(name) - 1);
 	name[sizeof(name) - 1] = '\0';
-	ck_assert_int_eq(mt_session_open(name, segments, on_arrival, NULL, &none), -ENAMETOOLONG);
+	ck_assert_int_eq(mt_session_open(name, NAME, segments, on_arrival, NULL, &none),
+			 -ENAMETOOLONG);
 }
 END_TEST
 
