@@ -121,7 +121,7 @@ static void hold_process(void *ctx, uint32_t tgid)
 /* Stops the processes that are known by now, and are not stopped yet. */
 static void hold_processes(struct mt_pressure *p)
 {
-	if (!p->config.holds || p->config.segments->control->pause != MT_PAUSE_SIGNAL)
+	if (!p->config.holds || p->config.segments->pause != MT_PAUSE_SIGNAL)
 		return;
 	mt_processes_each(p->config.processes, hold_process, p);
 	mt_holds_seal(p->config.holds);
@@ -183,7 +183,7 @@ static bool is_busy(const struct mt_pressure *p, uint32_t slot)
  */
 static bool is_gathering(const struct mt_pressure *p)
 {
-	if (p->config.segments->control->pause != MT_PAUSE_FUTEX || !p->config.gather_ns ||
+	if (p->config.segments->pause != MT_PAUSE_FUTEX || !p->config.gather_ns ||
 	    mt_clock_ns() - p->begin_ns >= p->config.gather_ns)
 		return false;
 	for (uint32_t slot = 0; slot < p->n_slots; slot++)
@@ -287,7 +287,7 @@ static void release(struct mt_pressure *p)
 	struct mt_pressure_episode episode = {
 		.ring = MT_LATCH_RING(p->episode),
 		.slot = MT_LATCH_SLOT(p->episode),
-		.pause = p->config.segments->control->pause,
+		.pause = p->config.segments->pause,
 		.latch_ns = latch_ns_of(p),
 	};
 

@@ -126,7 +126,7 @@ bool mt_rest_begin(struct mt_rest *rest)
 	const struct mt_control *control = rest->segments->control;
 	uint64_t rung;
 
-	if (!rest->quiet || control->pause != MT_PAUSE_FUTEX ||
+	if (!rest->quiet || rest->segments->pause != MT_PAUSE_FUTEX ||
 	    __atomic_load_n(&control->sandboxed, __ATOMIC_RELAXED))
 		return false;
 	/* Of before: a pass has seen what that was for, or the latch still says it. */

@@ -100,10 +100,10 @@ static int open_control(struct mt_segments *s, const struct mt_segments_config *
 	s->control->magic = MT_CONTROL_MAGIC;
 	s->control->version = MT_WIRE_VERSION;
 	s->control->capture = s->capture;
-	s->control->cookie = config->cookie;
+	s->control->cookie = s->cookie;
 	s->control->budget_bytes = s->budget_bytes;
 	s->control->flags = config->flags;
-	s->control->pause = config->pause;
+	s->control->pause = s->pause;
 	s->control->ring_watermark_bytes = (uint32_t)((uint64_t)s->ring_bytes * percent / 100);
 	s->control->next_process = 1;
 	return 0;
@@ -201,6 +201,8 @@ int mt_segments_open(const struct mt_segments_config *config, struct mt_segments
 	s->learned_fd = -1;
 	s->budget_bytes = config->budget_bytes;
 	s->ring_bytes = config->ring_bytes;
+	s->pause = config->pause;
+	s->cookie = config->cookie;
 
 	r = open_control(s, config);
 	if (r < 0)

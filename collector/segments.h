@@ -57,6 +57,8 @@ struct mt_segments {
 	uint32_t capture;
 	uint32_t budget_bytes;
 	uint32_t ring_bytes;
+	uint32_t pause; /* MT_PAUSE_*; as the cookie, not what the control page says by now */
+	uint64_t cookie;
 	struct mt_control *control;
 	struct mt_gate *gate;
 	char *rings;

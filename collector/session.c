@@ -186,7 +186,7 @@ static void answer(struct mt_session *s, int fd, const struct mt_hello *hello)
 {
 	struct mt_welcome welcome = { .magic = MT_HELLO_MAGIC, .version = MT_WIRE_VERSION };
 
-	if (hello->magic != MT_HELLO_MAGIC || hello->cookie != s->segments->control->cookie)
+	if (hello->magic != MT_HELLO_MAGIC || hello->cookie != s->segments->cookie)
 		return;
 	welcome.error = -make_welcome(s, fd, hello, &welcome);
 	send_welcome(s, fd, &welcome);

@@ -108,7 +108,7 @@ START_TEST(not_where_nobody_rings)
 {
 	pass(0);
 	if (_i < 2)
-		segments->control->pause = _i ? MT_PAUSE_SIGNAL : MT_PAUSE_NEVER;
+		segments->pause = _i ? MT_PAUSE_SIGNAL : MT_PAUSE_NEVER;
 	segments->control->sandboxed = _i == 2;
 	ck_assert(!mt_rest_begin(rest));
 }

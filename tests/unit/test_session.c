@@ -77,7 +77,7 @@ static struct mt_hello hello(void)
 	return (struct mt_hello){ .magic = MT_HELLO_MAGIC,
 				  .version = MT_WIRE_VERSION,
 				  .what = MT_HELLO_START,
-				  .cookie = segments->control->cookie,
+				  .cookie = segments->cookie,
 				  .clock_ns = mt_clock_ns(),
 				  .pid = (uint32_t)getpid(),
 				  .exe = "/bin/x" };
@@ -193,6 +193,20 @@ START_TEST(errors)
 }
 END_TEST
 
+/* What a process of the run writes into the page that all share locks nobody out, or in. */
+START_TEST(own_cookie)
+{
+	struct mt_hello first = hello(), other = first;
+	struct mt_welcome welcome;
+	int n;
+
+	segments->control->cookie = ++other.cookie;
+	ck_assert(ask(dial(), &first, sizeof(first), &welcome, &n));
+	ck_assert_int_eq(welcome.error, 0);
+	ck_assert(!ask(dial(), &other, sizeof(other), &welcome, &n));
+}
+END_TEST
+
 /* By the abstract name, from a process in another root. */
 START_TEST(abstract_name)
 {
@@ -280,6 +294,7 @@ int main(void)
 	tcase_add_test(tcase, let_in);
 	tcase_add_test(tcase, not_let_in);
 	tcase_add_test(tcase, errors);
+	tcase_add_test(tcase, own_cookie);
 	tcase_add_test(tcase, abstract_name);
 	tcase_add_test(tcase, gone);
 	tcase_add_test(tcase, silent_crowd);
