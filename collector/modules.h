@@ -33,8 +33,8 @@ void mt_modules_free(struct mt_modules *modules);
 /* Process tgid waits for an answer: its files are there now, and may not be later. */
 int mt_modules_arrive(struct mt_modules *modules, uint32_t tgid);
 
-/* Brings the space of process tgid up to date with a record; listing is where a list of all its
- * modules is made, which nobody else uses. */
+/* Brings the space of process tgid, 0 if that is not known, up to date with a record; listing is
+ * where a list of all its modules is made, which nobody else uses. */
 int mt_modules_apply(struct mt_modules *modules, struct mt_space *space, struct mt_space *listing,
 		     uint32_t tgid, const void *record, size_t len);
 

@@ -417,6 +417,9 @@ static void set_namespace(struct process *child, const struct process *parent)
 
 	child->inside = parent->inside || first;
 	child->foreign = child->inside && !child->kernel_tgid;
+	/* Whoever has the number here has nothing to do with it (set_tgid()). */
+	if (child->foreign)
+		child->ending = false;
 	child->pid_namespace = parent->pid_namespace;
 	if (first)
 		child->pid_namespace = mt_proc_namespace(tgid_here(parent), "pid_for_children");
@@ -490,7 +493,7 @@ int mt_processes_module(struct mt_processes *p, uint32_t slot, const void *recor
 
 	if (!process)
 		return 0;
-	return mt_modules_apply(p->modules, &process->space, &process->listing, process->tgid,
+	return mt_modules_apply(p->modules, &process->space, &process->listing, tgid_here(process),
 				record, len);
 }
 

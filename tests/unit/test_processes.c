@@ -91,23 +91,34 @@ static void read_all(void)
 	ck_assert(result.complete);
 }
 
-static int arrive(uint64_t number, uint32_t tgid, uint64_t time_ns)
+static int arrive_from(uint64_t number, uint32_t tgid, uint32_t inner_tgid, uint64_t time_ns)
 {
 	struct mt_arrival arrival = { .process_id = number,
 				      .tgid = tgid,
-				      .inner_tgid = tgid,
+				      .inner_tgid = inner_tgid,
 				      .time_ns = time_ns,
 				      .exe = "/bin/image" };
 
 	return mt_processes_arrive(processes, &arrival);
 }
 
-static int thread_cell(uint32_t slot, uint64_t number, uint32_t tgid, uint64_t time_ns)
+static int arrive(uint64_t number, uint32_t tgid, uint64_t time_ns)
 {
-	struct mt_cell cell = { MT_CELL_HEAD(MT_CELL_THREAD, MT_CAPTURE_EBPF, 0, 0),
+	return arrive_from(number, tgid, tgid, time_ns);
+}
+
+static int thread_cell_of(uint8_t capture, uint32_t slot, uint64_t number, uint32_t tgid,
+			  uint64_t time_ns)
+{
+	struct mt_cell cell = { MT_CELL_HEAD(MT_CELL_THREAD, capture, 0, 0),
 				{ time_ns, number, (uint64_t)tgid << 32 | tgid } };
 
 	return mt_processes_thread(processes, slot, &cell);
+}
+
+static int thread_cell(uint32_t slot, uint64_t number, uint32_t tgid, uint64_t time_ns)
+{
+	return thread_cell_of(MT_CAPTURE_EBPF, slot, number, tgid, time_ns);
 }
 
 static int process_cell(uint32_t slot, uint64_t number, uint64_t parent, uint64_t time_ns)
@@ -131,18 +142,29 @@ static void end(uint32_t tgid, uint64_t time_ns, int status)
 			 0);
 }
 
-static int add_module(uint32_t slot, uint32_t flags, uint64_t start)
+static int add_module_at(uint32_t slot, uint32_t flags, uint64_t start, uint64_t end)
 {
 	struct {
 		struct mt_module_record head;
 		char path[16];
-	} record = { .head = { .len = sizeof(record),
-			       .flags = flags,
-			       .start = start,
-			       .end = start + 0x1000 },
+	} record = { .head = { .len = sizeof(record), .flags = flags, .start = start, .end = end },
 		     .path = "/nowhere" };
 
 	return mt_processes_module(processes, slot, &record, sizeof(record));
+}
+
+static int add_module(uint32_t slot, uint32_t flags, uint64_t start)
+{
+	return add_module_at(slot, flags, start, start + 0x1000);
+}
+
+/* A fork's child of slot 0's process, in a PID namespace below ours, where its number is that. */
+static void begin_inside(uint32_t tgid)
+{
+	ck_assert_int_eq(arrive_from(1, TGID, 7, 10), 0);
+	begin(0, 1, 0, TGID, 11);
+	ck_assert_int_eq(thread_cell_of(MT_CAPTURE_INLINE, 1, 2, tgid, 20), 0);
+	ck_assert_int_eq(process_cell(1, 2, 1, 20), 0);
 }
 
 /* A fork's child is known by its cells alone, which are merged after its exit was told. */
@@ -250,6 +272,31 @@ START_TEST(modules_by_lists)
 	ck_assert_ptr_nonnull(mt_space_find(owner.space, 0x1800));
 	ck_assert_ptr_null(mt_space_find(owner.space, 0x3800));
 	ck_assert_ptr_nonnull(mt_space_find(owner.space, 0x4800));
+}
+END_TEST
+
+/* Somebody has the child's number here, and shook hands meanwhile: that is not its end. */
+START_TEST(number_of_another_namespace)
+{
+	struct mt_cell_owner owner;
+
+	ck_assert_int_eq(arrive(3, TGID + 5, 30), 0);
+	begin_inside(TGID + 5);
+	ck_assert_int_eq(mt_processes_advance(processes, 100), 0);
+	ck_assert_int_eq(mt_processes_owner(processes, 1, &owner), 0);
+	ck_assert_uint_eq(mt_processes_live(processes), 3);
+	read_all();
+	ck_assert_uint_eq(n_ended, 0);
+}
+END_TEST
+
+/* Nor are its files those that the child has mapped. */
+START_TEST(modules_of_another_namespace)
+{
+	begin_inside((uint32_t)getpid());
+	ck_assert_int_eq(add_module_at(1, 0, 0x1000, UINT64_MAX), 0);
+	ck_assert_uint_eq(mt_modules_missing(modules), 1);
+	read_all();
 }
 END_TEST
 
@@ -412,6 +459,8 @@ int main(void)
 	tcase_add_test(tcase, exits_wait);
 	tcase_add_test(tcase, modules_by_lists);
 	tcase_add_test(tcase, found_gone);
+	tcase_add_test(tcase, number_of_another_namespace);
+	tcase_add_test(tcase, modules_of_another_namespace);
 	suite_add_tcase(suite, tcase);
 	srunner_run_all(runner, CK_ENV);
 	failed = srunner_ntests_failed(runner);
