@@ -7,6 +7,7 @@
  *     them: the kernel marks it when the collector dies before, and every parked thread of
  *     the run polls that word.  It must not stay locked in memory that is unmapped: the
  *     thread's list of robust mutexes would end there, for the kernel and for the C library.
+ *   - A memory keeps its size: a target that cut it off would have us killed by SIGBUS.
  *   - Only pages of chunks that were given are read: a read of a hole in a memfd would
  *     allocate its page.
  */
@@ -41,12 +42,15 @@ static bool power_of_two(uint32_t n)
 	return n && !(n & (n - 1));
 }
 
-static int map_memfd(const char *name, unsigned int flags, size_t size, int *ret_fd, void **ret)
+/* seals: beside those of the size, for whoever is handed the descriptor. */
+static int map_memfd(const char *name, int seals, size_t size, int *ret_fd, void **ret)
 {
 	mt_cleanup(mt_closep) int fd = -1;
 	void *at;
+	int r;
 
-	fd = memfd_create(name, MFD_CLOEXEC | flags);
+	seals |= F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+	fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd < 0)
 		return mt_neg_errno();
 	if (ftruncate(fd, (off_t)size) < 0)
@@ -54,6 +58,11 @@ static int map_memfd(const char *name, unsigned int flags, size_t size, int *ret
 	at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
 	if (at == MAP_FAILED)
 		return mt_neg_errno();
+	if (fcntl(fd, F_ADD_SEALS, seals) < 0) {
+		r = mt_neg_errno();
+		munmap(at, size);
+		return r;
+	}
 	*ret_fd = mt_take_fd(&fd);
 	*ret = at;
 	return 0;
@@ -171,15 +180,11 @@ static int open_learned(struct mt_segments *s)
 	int r;
 
 	s->learned_size = MT_LEARNED_BYTES * (size_t)MT_CHUNKS;
-	r = map_memfd("memtrack-learned", MFD_ALLOW_SEALING, s->learned_size, &s->learned_fd, &at);
+	r = map_memfd("memtrack-learned", F_SEAL_FUTURE_WRITE, s->learned_size, &s->learned_fd,
+		      &at);
 	if (r < 0)
-		return r == -ENOMEM || r == -EFBIG ? 0 : r;
+		return r == -EINVAL || r == -ENOMEM || r == -EFBIG ? 0 : r;
 	s->learned = at;
-	if (fcntl(s->learned_fd, F_ADD_SEALS,
-		  F_SEAL_FUTURE_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
-		return 0;
-	munmap(s->learned, s->learned_size);
-	s->learned = NULL;
 	return 0;
 }
 
