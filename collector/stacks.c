@@ -273,6 +273,12 @@ static bool enqueue(struct queue *queue, struct waiting *w)
 	return true;
 }
 
+/* The memory that it takes while it waits: most records are shorter than what is kept beside. */
+static size_t memory_of(const struct waiting *w)
+{
+	return sizeof(*w) + w->len;
+}
+
 /* Takes the first one out, which is the caller's then. */
 static struct waiting *dequeue(struct mt_stacks *s, struct slot *slot, struct queue *queue)
 {
@@ -280,8 +286,8 @@ static struct waiting *dequeue(struct mt_stacks *s, struct slot *slot, struct qu
 
 	queue->first = w->next;
 	*(w->next ? &w->next->previous : &queue->last) = NULL;
-	slot->waiting_bytes -= w->len;
-	s->waiting_bytes -= w->len;
+	slot->waiting_bytes -= memory_of(w);
+	s->waiting_bytes -= memory_of(w);
 	if (!w->raw) {
 		slot->begun = true;
 		slot->generation = w->generation;
@@ -305,7 +311,7 @@ int mt_stacks_push(struct mt_stacks *s, uint32_t index, const void *record, size
 		return 0;
 	}
 	len = (size_t)head.len_words * 8;
-	if (s->waiting_bytes + len > MT_STACKS_WAITING_BYTES)
+	if (s->waiting_bytes + sizeof(*w) + len > MT_STACKS_WAITING_BYTES)
 		return -EAGAIN;
 	slot = get_slot(s, head.slot);
 	if (!slot)
@@ -331,9 +337,9 @@ int mt_stacks_push(struct mt_stacks *s, uint32_t index, const void *record, size
 	}
 	if (!raw)
 		slot->mirror->waiting_for[w->entry]++;
+	slot->waiting_bytes += memory_of(w);
+	s->waiting_bytes += memory_of(w);
 	mt_take_ptr(w);
-	slot->waiting_bytes += len;
-	s->waiting_bytes += len;
 	s->counts.records++;
 	s->counts.raw_records += raw;
 	s->counts.record_bytes += len;

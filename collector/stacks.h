@@ -23,8 +23,8 @@
  *   Errors:    -ENOMEM; -EAGAIN from mt_stacks_push(): too much is waiting, merge first.
  *              A record that is none, or that does not verify, is no error: it is counted.
  *   Threads:   one.
- *   Bounds:    MT_STACKS_WAITING_BYTES of records that wait; about 32 KiB and the budget
- *              for each slot that ever had a record that is not raw.
+ *   Bounds:    MT_STACKS_WAITING_BYTES of memory for records that wait; about 32 KiB and the
+ *              budget for each slot that ever had a record that is not raw.
  */
 #include <stdbool.h>
 #include <stddef.h>
