@@ -247,7 +247,7 @@ static bool serve_round(struct mt_session *s)
 void mt_session_serve(struct mt_session *s, uint64_t timeout_ns, struct pollfd *others,
 		      uint32_t n_others)
 {
-	const struct timespec timeout = { .tv_nsec = (long)timeout_ns };
+	const struct timespec timeout = mt_clock_timespec(timeout_ns);
 	struct pollfd fds[MT_SESSION_OTHERS + 2 + MT_SESSION_CLIENTS];
 	bool full = s->n_clients == MT_SESSION_CLIENTS;
 	nfds_t n = n_others;

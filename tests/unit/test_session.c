@@ -225,6 +225,14 @@ START_TEST(abstract_name)
 }
 END_TEST
 
+/* A time-out has seconds, too. */
+START_TEST(long_timeout)
+{
+	ck_assert_int_eq(write(wake[1], "x", 1), 1);
+	ck_assert_int_eq(serve_for(3000000001ULL), 1);
+}
+END_TEST
+
 /* Who has given up in the meantime is not a process. */
 START_TEST(gone)
 {
@@ -296,6 +304,7 @@ int main(void)
 	tcase_add_test(tcase, errors);
 	tcase_add_test(tcase, own_cookie);
 	tcase_add_test(tcase, abstract_name);
+	tcase_add_test(tcase, long_timeout);
 	tcase_add_test(tcase, gone);
 	tcase_add_test(tcase, silent_crowd);
 	tcase_add_test(tcase, woken);
