@@ -3,7 +3,8 @@
  * guard.c - see guard.h for the contract
  *
  * Invariants
- *   - A process gets a signal by a pidfd that was opened before it was found to be of the tree.
+ *   - A process gets a signal by a pidfd, and only if that is the one that was found to be of the
+ *     tree, by its start: a number that is used again gets none.
  *   - An episode is known by the latch's word: one that was released and is latched again
  *     begins to count anew.  It counts from when we saw it: the time in the word is by the
  *     clock of who latched, which in another time namespace is not ours.

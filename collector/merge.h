@@ -25,8 +25,8 @@
  *   Errors:    what the callback returned (negative): the pass ends, the cell counts as
  *              handed on.  mt_merge_new(): -ENOMEM.
  *   Threads:   one.
- *   Bounds:    max_cells a pass.  Nothing is buffered: a cell stays in its ring until it
- *              is handed on, and the ring's tail moves then.
+ *   Bounds:    max_cells a pass, and the rest of a blob.  Nothing is buffered: a cell stays in
+ *              its ring until it is handed on, and the ring's tail moves then.
  */
 #include <stdbool.h>
 #include <stdint.h>

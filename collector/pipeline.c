@@ -653,7 +653,7 @@ static int64_t pass(struct mt_pipeline *p, uint64_t now_ns, uint64_t below_ns)
 	r = mt_processes_advance(p->processes, mt_merge_reached_ns(p->merge));
 	if (r < 0)
 		return r;
-	return p->refused_ns ? cells + 1 : cells;
+	return p->refused_ns ? cells + 1 : cells; /* what was left is to be come back for */
 }
 
 /* The rate of the fastest ring while its thread ran; it is forgotten slowly, so that a pause makes

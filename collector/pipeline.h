@@ -12,7 +12,7 @@
  *   Errors:    negative errno, of memory mostly.  The first one ends the recording; the
  *              caller switches the targets off and says so.
  *   Threads:   one.
- *   Bounds:    a pass hands on at most MT_PIPELINE_CELLS cells.
+ *   Bounds:    a pass hands on at most MT_PIPELINE_CELLS cells, and the rest of a blob.
  */
 #include "collector/encode.h"
 #include "collector/faults.h"
@@ -55,7 +55,8 @@ void mt_pipeline_target(struct mt_pipeline *pipeline, uint32_t tgid, const char 
 /* For mt_session_open(). */
 int mt_pipeline_arrive(void *pipeline, const struct mt_arrival *arrival);
 
-/* One pass over everything; returns the cells that were handed on. */
+/* One pass over everything; returns the cells that were handed on, or more than 0 where stack
+ * records had to be left. */
 int64_t mt_pipeline_pass(struct mt_pipeline *pipeline);
 
 /* Whether threads or processes are paused for the pass to come: it is not to wait. */
