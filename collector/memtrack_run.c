@@ -277,8 +277,9 @@ __attribute__((noreturn)) static void exec_collector(struct run *run, int channe
 			r = mt_neg_errno();
 		}
 	}
-	snprintf(path + strlen(path), sizeof(path) - strlen(path), ": %s", strerror(-r));
-	mt_channel_send(channel, MT_MESSAGE_FAILED, 0, path);
+	mt_channel_tell(channel, MT_MESSAGE_FAILED,
+			"cannot execute the collector '%s': %s; MEMTRACK_COLLECTOR names another",
+			path, strerror(-r));
 	_exit(MT_STATUS_FAILED);
 }
 

@@ -108,6 +108,17 @@ def control_characters():
             yield f"{command[0]}: {said!r}"
 
 
+def no_collector():
+    """What is missing is named, and how to name another."""
+    result = tracked.run([tracked.RUN, "-o", "none.mtk", "./never"],
+                         env={**os.environ, "MEMTRACK_COLLECTOR": "./no-such-collector"})
+    said = rb"memtrack-run: cannot .*'\./no-such-collector': No such file .*MEMTRACK_COLLECTOR.*\n"
+    if result.status != 125 or not re.fullmatch(said, result.err):
+        yield f"exit status {result.status}, {result.err!r}"
+    if os.path.exists("none.mtk") or os.path.exists("was-run"):
+        yield "something was left behind, or run"
+
+
 def full_output():
     """Help that could not be written is no success."""
     for command, status in ((tracked.RUN, 125), (tracked.REPORT, 1)):
@@ -130,6 +141,7 @@ def main():
         else:
             results.attempt(title, check, program, arguments, status, pattern)
     results.attempt("names with control characters", control_characters)
+    results.attempt("no collector", no_collector)
     results.attempt("help, to a full device", full_output)
     results.attempt("artifacts that are cut", read_cut)
     results.plan()
