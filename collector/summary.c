@@ -64,9 +64,9 @@ static void summarize(const struct mt_summary *s)
 	mt_channel_tell(s->channel, MT_MESSAGE_SUMMARY,
 			"stack records: mismatches %" PRIu64 ", stale %" PRIu64
 			", malformed %" PRIu64 ", duplicates %" PRIu64 ", gaps %" PRIu64
-			", dropped %" PRIu64 "; lost %" PRIu64,
+			", dropped %" PRIu64 "; lost %" PRIu64 ", of them never captured %" PRIu64,
 			st->mismatches, st->stale, st->malformed, st->duplicates, st->gaps,
-			st->dropped, st->lost);
+			st->dropped, st->lost, (uint64_t)control->lost_stacks);
 	for (enum mt_fault i = 0; s->faults && i < _MT_FAULT_MAX; i++)
 		if (mt_faults_done(s->faults, i))
 			mt_channel_tell(s->channel, MT_MESSAGE_SUMMARY,
@@ -110,7 +110,9 @@ static void summarize(const struct mt_summary *s)
 static uint32_t complain(const struct mt_summary *s)
 {
 	const struct mt_pipeline_counts *n = s->counts;
-	const struct mt_control *control = s->control;
+	/* Copied: programs that go on may still write them. */
+	uint64_t unserved = s->control->unserved_threads;
+	uint64_t missed = s->control->lost_lives + s->control->lost_members;
 	uint32_t bits = 0;
 
 	if (s->error) {
@@ -143,16 +145,15 @@ static uint32_t complain(const struct mt_summary *s)
 				n->stray_cells);
 		bits |= MT_DONE_LOST;
 	}
-	if (control->unserved_threads) {
+	if (unserved) {
 		mt_channel_tell(s->channel, MT_MESSAGE_NOTE,
 				"%" PRIu64 " threads were not tracked: no slot or memory for them",
-				(uint64_t)control->unserved_threads);
+				unserved);
 		bits |= MT_DONE_LOST;
 	}
-	if (control->lost_lives || control->lost_members) {
+	if (missed) {
 		mt_channel_tell(s->channel, MT_MESSAGE_NOTE,
-				"%" PRIu64 " processes' beginnings or ends were missed",
-				(uint64_t)(control->lost_lives + control->lost_members));
+				"%" PRIu64 " processes' beginnings or ends were missed", missed);
 		bits |= MT_DONE_LOST;
 	}
 	if (s->stats_error) /* Nothing of the artifact is missing. */

@@ -100,6 +100,19 @@ START_TEST(losses_are_told)
 }
 END_TEST
 
+/* These are among those that the collector counts as lost, but the shim knows why. */
+START_TEST(never_captured)
+{
+	char text[TEXT_BYTES];
+
+	counts.stacks.lost = 9;
+	control.lost_stacks = 7;
+	ck_assert_uint_eq(mt_summary_tell(&summary), MT_DONE_LOST);
+	read_all(MT_MESSAGE_SUMMARY, "never captured", text);
+	ck_assert_ptr_nonnull(strstr(text, "; lost 9, of them never captured 7"));
+}
+END_TEST
+
 START_TEST(errors_are_told)
 {
 	char text[TEXT_BYTES];
@@ -152,6 +165,7 @@ int main(void)
 	tcase_add_checked_fixture(tcase, setup, teardown);
 	tcase_add_test(tcase, nothing_missing);
 	tcase_add_loop_test(tcase, losses_are_told, 0, sizeof(losses) / sizeof(losses[0]));
+	tcase_add_test(tcase, never_captured);
 	tcase_add_test(tcase, errors_are_told);
 	tcase_add_loop_test(tcase, cpu_time, 0, sizeof(times) / sizeof(times[0]));
 	suite_add_tcase(suite, tcase);
