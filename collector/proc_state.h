@@ -3,14 +3,19 @@
 /*
  * proc_state.h - what proc(5) says of a process: its state, its parent, its namespace, its files
  */
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
+
+/* Of a file that the process may make as long as it likes, so much is looked through. */
+#define MT_PROC_FILE_BYTES (32u * 1024 * 1024)
 
 /* /proc/TGID/stat from behind the name, which may have anything in it; NULL if there is no such
  * process, or it can not be looked at. */
@@ -115,6 +120,36 @@ static inline bool mt_proc_maps(uint32_t tgid, const char *text)
 
 		if (name && strstr(name, text))
 			return true;
+	}
+	return false;
+}
+
+/*
+ * Whether /proc/TGID/FILE holds the text; a file that can not be read does not.  Where its
+ * environment lies a process may say itself, and that it has no end.
+ */
+static inline bool mt_proc_has(uint32_t tgid, const char *name, const char *text)
+{
+	mt_cleanup(mt_closep) int fd = -1;
+	size_t text_len = strlen(text), len = 0, done = 0;
+	char path[64], block[16384];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%u/%s", tgid, name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	while (fd >= 0 && done < MT_PROC_FILE_BYTES) {
+		n = read(fd, block + len, sizeof(block) - len);
+		if (n <= 0)
+			break;
+		done += (size_t)n;
+		len += (size_t)n;
+		if (memmem(block, len, text, text_len))
+			return true;
+		/* At the end there may be the beginning of it. */
+		if (len >= text_len) {
+			memmove(block, block + len - (text_len - 1), text_len - 1);
+			len = text_len - 1;
+		}
 	}
 	return false;
 }

@@ -75,36 +75,6 @@ void mt_watch_free(struct mt_watch *w)
 	free(w);
 }
 
-/*
- * Whether /proc/TGID/FILE holds the text; a file that can not be read does not.  Where its
- * environment lies a process may say itself, and that it has no end.
- */
-static bool proc_has(uint32_t tgid, const char *name, const char *text)
-{
-	mt_cleanup(mt_closep) int fd = -1;
-	size_t text_len = strlen(text), len = 0, done = 0;
-	char path[64], block[16384];
-	ssize_t n;
-
-	snprintf(path, sizeof(path), "/proc/%u/%s", tgid, name);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	while (fd >= 0 && done < MT_WATCH_PROC_BYTES) {
-		n = read(fd, block + len, sizeof(block) - len);
-		if (n <= 0)
-			break;
-		done += (size_t)n;
-		len += (size_t)n;
-		if (memmem(block, len, text, text_len))
-			return true;
-		/* At the end there may be the beginning of it. */
-		if (len >= text_len) {
-			memmove(block, block + len - (text_len - 1), text_len - 1);
-			len = text_len - 1;
-		}
-	}
-	return false;
-}
-
 /* What a program's file says of whether it can be tracked. */
 struct verdict {
 	const char *reason; /* why not; NULL: it does not say */
@@ -250,9 +220,9 @@ static void describe(const struct mt_watch *w, struct pending *p, uint32_t tgid,
 	*p = (struct pending){ .tgid = tgid, .since_ns = now_ns, .certain = verdict.certain };
 	snprintf(p->what, sizeof(p->what), "%s", name);
 	/* It may end at any time: only one that still is there had no such variables. */
-	if (!reason && !(proc_has(tgid, "environ", "MEMTRACK_RUN=") &&
-			 proc_has(tgid, "environ", w->shim_name)))
-		reason = proc_has(tgid, "status", "Pid:") && !is_zombie(tgid)
+	if (!reason && !(mt_proc_has(tgid, "environ", "MEMTRACK_RUN=") &&
+			 mt_proc_has(tgid, "environ", w->shim_name)))
+		reason = mt_proc_has(tgid, "status", "Pid:") && !is_zombie(tgid)
 				 ? "started without our environment"
 				 : ENDED_EARLY;
 	snprintf(p->reason, sizeof(p->reason), "%s", reason ? reason : NOT_REGISTERED);
@@ -334,7 +304,7 @@ static bool look_again(struct mt_watch *w, struct pending *p)
 
 	if (!p->scanned)
 		return true;
-	has_shim = proc_has(p->tgid, "maps", w->shim_name);
+	has_shim = mt_proc_has(p->tgid, "maps", w->shim_name);
 	if (is_zombie(p->tgid) || !read_name(p->tgid, name, sizeof(name)))
 		return true;
 	describe(w, p, p->tgid, "", name, p->since_ns);
@@ -348,7 +318,7 @@ static bool is_held(uint32_t tgid)
 	char state = mt_proc_state(tgid);
 
 	return state == 'T' || state == 't' ||
-	       (state && state != 'Z' && !proc_has(tgid, "status", "TracerPid:\t0\n"));
+	       (state && state != 'Z' && !mt_proc_has(tgid, "status", "TracerPid:\t0\n"));
 }
 
 int mt_watch_tick(struct mt_watch *w, uint64_t now_ns)
@@ -382,7 +352,7 @@ static int consider(struct mt_watch *w, uint32_t tgid, uint64_t now_ns)
 		return 0;
 	/* A fork's child that has not allocated yet, or one that is about to register; it may
 	 * execute something else at any time. */
-	if (proc_has(tgid, "maps", w->shim_name))
+	if (mt_proc_has(tgid, "maps", w->shim_name))
 		return 0;
 	/* In this order: one that lost its memory in between had it with the shim, perhaps. */
 	if (is_zombie(tgid) || !read_name(tgid, name, sizeof(name)))

@@ -17,14 +17,13 @@
  *   Threads:   one.
  *   Bounds:    MT_WATCH_PENDING programs that are waited for; one more is reported as not
  *              tracked at once if it has no shim, and else not waited for.  Of what /proc
- *              says of a process's environment and mappings the first MT_WATCH_PROC_BYTES
- *              are looked through.
+ *              says of a process's environment and mappings the first MT_PROC_FILE_BYTES
+ *              (collector/proc_state.h) are looked through.
  */
 #include <stdbool.h>
 #include <stdint.h>
 
 #define MT_WATCH_PENDING 4096
-#define MT_WATCH_PROC_BYTES (32u * 1024 * 1024)
 #define MT_WATCH_PATIENCE_NS (1000 * 1000 * 1000ULL)
 
 typedef int (*mt_not_tracked_fn)(void *ctx, uint32_t tgid, const char *what, const char *reason);

@@ -17,6 +17,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "collector/proc_state.h"
+
 /* Above the numbers that processes can have. */
 #define TGID (1u << 23)
 #define LATER (2 * MT_WATCH_PATIENCE_NS)
@@ -252,8 +254,8 @@ START_TEST(endless_environment)
 {
 	static const char variables[] = "MEMTRACK_RUN=x\0LD_PRELOAD=/no-such-shim.so";
 	/* Across the ends of blocks; behind the limit. */
-	const size_t places[] = { 0, 65536 - 5, 16384 - 5, MT_WATCH_PROC_BYTES + 65536 };
-	const size_t len = 2 * MT_WATCH_PROC_BYTES;
+	const size_t places[] = { 0, 65536 - 5, 16384 - 5, MT_PROC_FILE_BYTES + 65536 };
+	const size_t len = 2 * MT_PROC_FILE_BYTES;
 	char *at = mmap(NULL, len, PROT_READ | PROT_WRITE,
 			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	size_t place = places[_i];
@@ -279,7 +281,7 @@ START_TEST(endless_environment)
 	close(ready[1]);
 	/* A kernel that does not let it be moved shows our own. */
 	if (moved)
-		ck_assert_str_eq(told_reason, place < MT_WATCH_PROC_BYTES
+		ck_assert_str_eq(told_reason, place < MT_PROC_FILE_BYTES
 						      ? "did not register"
 						      : "started without our environment");
 }
