@@ -8,6 +8,7 @@
  */
 #include "collector/place.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -25,9 +26,13 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "collector/empty_library.h"
+#include "collector/pidfd.h"
+#include "collector/proc_state.h"
 
 /* Between the end of one image and the loading of the next. */
 #define EXEC_MS 1000
+/* Whose ends are waited for at a time. */
+#define HEIRS_MAX 64
 /* Of a command's name in a file's: room for what is around it. */
 #define NAME_BYTES_MAX 200
 
@@ -200,6 +205,44 @@ static bool is_open_elsewhere(int fd)
 	return false;
 }
 
+/* As pidfds, most of them at most: the processes whose environment leads here.  A program that the
+ * shim is not for hands it on, and what that executes looks for the shim. */
+static size_t find_heirs(const char *directory, struct pollfd *ret, size_t most)
+{
+	const struct dirent *entry;
+	DIR *proc = opendir("/proc");
+	size_t n = 0;
+
+	while (proc && n < most && (entry = readdir(proc))) {
+		uint32_t tgid = (uint32_t)strtoul(entry->d_name, NULL, 10);
+		int pidfd;
+
+		if (!tgid || !mt_proc_has(tgid, "environ", directory))
+			continue;
+		pidfd = mt_pidfd_open(tgid);
+		if (pidfd >= 0)
+			ret[n++] = (struct pollfd){ .fd = pidfd, .events = POLLIN };
+	}
+	if (proc)
+		closedir(proc);
+	return n;
+}
+
+static void forget_heirs(const struct pollfd *heirs, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		close(heirs[i].fd);
+}
+
+static bool has_heir(const char *directory)
+{
+	struct pollfd heir;
+	size_t n = find_heirs(directory, &heir, 1);
+
+	forget_heirs(&heir, n);
+	return n > 0;
+}
+
 bool mt_place_in_use(const char *directory)
 {
 	bool in_use = false;
@@ -209,7 +252,7 @@ bool mt_place_in_use(const char *directory)
 
 		in_use = fd >= 0 && is_open_elsewhere(fd);
 	}
-	return in_use;
+	return in_use || has_heir(directory);
 }
 
 /* Their last closes are what is waited for: a mapping's end is one.  Ours come after that. */
@@ -228,9 +271,10 @@ static bool watch_libraries(int watch, const int *fds)
 void mt_place_outlive(const char *directory)
 {
 	mt_cleanup(mt_closep) int watch = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-	struct pollfd pollfd = { .fd = watch, .events = POLLIN };
+	struct pollfd waits[1 + HEIRS_MAX] = { { .fd = watch, .events = POLLIN } };
 	int fds[N_LIBRARIES];
 	char events[4096];
+	size_t n = 0;
 	bool in_use;
 
 	for (size_t i = 0; i < N_LIBRARIES; i++)
@@ -239,10 +283,13 @@ void mt_place_outlive(const char *directory)
 		do {
 			while (read(watch, events, sizeof(events)) > 0)
 				;
+			forget_heirs(waits + 1, n);
 			in_use = false;
 			for (size_t i = 0; i < N_LIBRARIES; i++)
 				in_use |= fds[i] >= 0 && is_open_elsewhere(fds[i]);
-		} while (poll(&pollfd, 1, in_use ? -1 : EXEC_MS) != 0);
+			/* Heirs are looked for where nothing else keeps it. */
+			n = in_use ? 0 : find_heirs(directory, waits + 1, HEIRS_MAX);
+		} while (poll(waits, 1 + n, in_use || n ? -1 : EXEC_MS) != 0);
 	}
 	for (size_t i = 0; i < N_LIBRARIES; i++)
 		mt_closep(&fds[i]);

@@ -44,11 +44,11 @@ void mt_place_leave(struct mt_place *place);
 
 void mt_place_remove(const char *directory);
 
-/* Whether a process has a library of the directory mapped: what it executes looks for it.  Where
- * the file system does not tell (overlayfs), no. */
+/* Whether a process has a library of the directory mapped, as far as the file system tells
+ * (overlayfs does not), or has the directory in its environment: what it executes looks for it. */
 bool mt_place_in_use(const char *directory);
 
-/* Waits until nobody has; then removes the directory. */
+/* Waits until nobody does; then removes the directory. */
 void mt_place_outlive(const char *directory);
 
 /*

@@ -198,6 +198,46 @@ static void expand(const char *preload, const char *platform, char *ret, size_t 
 }
 
 /* Every 64-bit program finds the copy, every 32-bit one a library that it can load. */
+/* So does a program without the shim that has it in its environment, and is waited for. */
+START_TEST(heirs)
+{
+	char variable[128], left[sizeof(((struct mt_place *)0)->directory)];
+	char *environment[] = { variable, NULL };
+	pid_t heir, waits;
+	struct mt_place place;
+	int ready[2], status;
+	char byte;
+
+	ck_assert_int_eq(mt_place_open("/bin/true", &place), 0);
+	strcpy(left, place.directory);
+	ck_assert(!mt_place_in_use(left));
+	snprintf(variable, sizeof(variable), "MEMTRACK_RUN=x:%s/socket", left);
+	ck_assert_int_eq(pipe2(ready, O_CLOEXEC), 0);
+	heir = fork();
+	if (heir == 0) {
+		execle("/bin/sleep", "sleep", "60", NULL, environment);
+		_exit(1);
+	}
+	close(ready[1]);
+	ck_assert_int_eq(read(ready[0], &byte, 1), 0); /* it is executed */
+	ck_assert(mt_place_in_use(left));
+	mt_place_leave(&place);
+	waits = fork();
+	if (waits == 0) {
+		mt_place_outlive(left);
+		_exit(0);
+	}
+	poll(NULL, 0, 1500); /* longer than an exec is waited for */
+	ck_assert_int_eq(access(left, F_OK), 0);
+	ck_assert_int_eq(waitpid(waits, NULL, WNOHANG), 0);
+	kill(heir, SIGKILL);
+	waitpid(heir, NULL, 0);
+	ck_assert_int_eq(waitpid(waits, &status, 0), waits);
+	ck_assert_int_eq(status, 0);
+	ck_assert_int_lt(access(left, F_OK), 0);
+}
+END_TEST
+
 START_TEST(platforms)
 {
 	static const char *const names_64[] = { "x86_64", "haswell", "xeon_phi", "" };
@@ -261,6 +301,7 @@ int main(void)
 	tcase_add_test(tcase, refused);
 	tcase_add_test(tcase, one_run);
 	tcase_add_test(tcase, outlives);
+	tcase_add_test(tcase, heirs);
 	tcase_add_test(tcase, platforms);
 	tcase_add_test(tcase, no_shim);
 	suite_add_tcase(suite, tcase);
