@@ -401,15 +401,18 @@ static void release_output(struct collector *c)
 	c->options.output = -1;
 }
 
-static void close_all(struct collector *c)
+/* Returns what keeps the run's abstract name, for as long as we live, or -1. */
+static int close_all(struct collector *c)
 {
-	mt_session_close(c->session);
+	int name = mt_session_end(c->session);
+
 	mt_pipeline_free(c->pipeline);
 	mt_holds_free(c->holds);
 	mt_faults_free(c->faults);
 	mt_rest_free(c->rest);
 	mt_segments_close(c->segments);
 	mt_probes_close(c->probes);
+	return name;
 }
 
 static void fail(struct collector *c, int r, const char *verb)
@@ -696,7 +699,7 @@ int main(int argc, char **argv)
 	struct collector c = { .command_status = -1,
 			       .start_ns = mt_clock_ns(),
 			       .runner = getppid() };
-	int r;
+	int name, r;
 
 	if (mt_collector_options_parse(argc, argv, &c.options) < 0)
 		return usage("wrong or missing options");
@@ -715,8 +718,9 @@ int main(int argc, char **argv)
 	 * wrote is not to wait for it. */
 	close(c.options.channel);
 	dup2(STDIN_FILENO, STDERR_FILENO);
-	close_all(&c);
+	name = close_all(&c);
 	if (c.leave)
 		outlive(&c);
+	mt_closep(&name);
 	return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -98,6 +98,20 @@ int mt_session_open(const char *path, uint64_t name, struct mt_segments *segment
 	return 0;
 }
 
+int mt_session_end(struct mt_session *s)
+{
+	int name = s ? mt_take_fd(&s->listeners[1]) : -1, fd;
+
+	mt_session_close(s);
+	if (name < 0)
+		return -1;
+	(void)shutdown(name, SHUT_RDWR);
+	/* Who got in before that would wait for an answer. */
+	while ((fd = accept4(name, NULL, NULL, SOCK_CLOEXEC)) >= 0)
+		close(fd);
+	return name;
+}
+
 void mt_session_close(struct mt_session *s)
 {
 	if (!s)

@@ -43,6 +43,11 @@ int mt_session_open(const char *path, uint64_t name, struct mt_segments *segment
 		    mt_arrival_fn on_arrival, void *ctx, struct mt_session **ret);
 void mt_session_close(struct mt_session *session);
 
+/* The same, but for the abstract name: until the descriptor that is returned is closed, who
+ * connects there is refused, and nobody else can have it, to answer programs of the run that go
+ * on.  -1: there is none. */
+int mt_session_end(struct mt_session *session);
+
 /* Waits for up to timeout_ns for a client, or for what n_others want, MT_SESSION_OTHERS at
  * most, whose revents are set; and serves the clients that are there. */
 void mt_session_serve(struct mt_session *session, uint64_t timeout_ns, struct pollfd *others,

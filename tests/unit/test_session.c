@@ -233,6 +233,39 @@ START_TEST(long_timeout)
 }
 END_TEST
 
+/* An errno or 0, of connect(2) or bind(2). */
+static int take_name(int fd, int (*take)(int fd, const struct sockaddr *name, socklen_t len))
+{
+	struct sockaddr_un name = { .sun_family = AF_UNIX };
+	int len = sprintf(name.sun_path + 1, MT_ABSTRACT_PREFIX "%016" PRIx64, NAME);
+
+	return take(fd, (struct sockaddr *)&name,
+		    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)len)) < 0
+		       ? errno
+		       : 0;
+}
+
+/* Nobody answers in the place of a run that is over. */
+START_TEST(ends)
+{
+	int early = socket(AF_UNIX, SOCK_SEQPACKET, 0), late = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+	char byte;
+	int name;
+
+	ck_assert_int_eq(take_name(early, connect), 0);
+	name = mt_session_end(session);
+	session = NULL;
+	ck_assert_int_ge(name, 0);
+	ck_assert_int_le(recv(early, &byte, 1, 0), 0);
+	ck_assert_int_eq(take_name(late, connect), ECONNREFUSED);
+	ck_assert_int_eq(take_name(late, bind), EADDRINUSE);
+	close(name);
+	ck_assert_int_eq(take_name(late, bind), 0);
+	close(early);
+	close(late);
+}
+END_TEST
+
 /* Who has given up in the meantime is not a process. */
 START_TEST(gone)
 {
@@ -305,6 +338,7 @@ int main(void)
 	tcase_add_test(tcase, own_cookie);
 	tcase_add_test(tcase, abstract_name);
 	tcase_add_test(tcase, long_timeout);
+	tcase_add_test(tcase, ends);
 	tcase_add_test(tcase, gone);
 	tcase_add_test(tcase, silent_crowd);
 	tcase_add_test(tcase, woken);
