@@ -73,7 +73,7 @@ append_rseq(const struct mt_ring *ring, const uint64_t *words, uint64_t n, uint6
 		"movq %[words], %[from]\n\t"
 		"movq %[n], %[left]\n"
 		"5:\tmovl %c[bytes_at](%[self]), %k[at]\n\t"
-		"decq %[at]\n\t"
+		"subq $%c[cell_bytes], %[at]\n\t"
 		"andq %[head], %[at]\n\t"
 		"addq %c[cells_at](%[self]), %[at]\n\t"
 		"movq (%[from]), %[word]\n\t"

@@ -253,6 +253,21 @@ START_TEST(handlers_jump_helped)
 }
 END_TEST
 
+/* Whatever a head is damaged to, nothing behind the ring is written to. */
+START_TEST(damaged_head)
+{
+	static char room[RING_BYTES + sizeof(struct mt_cell)] __attribute__((aligned(4096)));
+	struct mt_cell cell = cell_of(~0ULL, ~0ULL);
+
+	set_up(_i && rseq_is_registered());
+	ring.cells = room;
+	head.head = head.tail = RING_BYTES - 1;
+	ck_assert(mt_ring_try(&ring, &cell));
+	for (size_t at = RING_BYTES; at < sizeof(room); at++)
+		ck_assert_int_eq(room[at], 0);
+}
+END_TEST
+
 /* A full ring takes nothing; its peak says so. */
 START_TEST(full_ring)
 {
@@ -422,6 +437,7 @@ int main(void)
 	tcase_add_test(tests, handlers_append_helped);
 	tcase_add_test(tests, handlers_jump_rseq);
 	tcase_add_test(tests, handlers_jump_helped);
+	tcase_add_loop_test(tests, damaged_head, 0, 2);
 	tcase_add_loop_test(tests, full_ring, 0, 2);
 	tcase_add_loop_test(tests, gone_collector, 0, 2);
 	tcase_add_loop_test(tests, watermark, 0, 2);
