@@ -27,14 +27,17 @@ static unsigned next;
 void *mt_arena_alloc(size_t align, size_t size)
 {
 	size_t at = __atomic_load_n(&used, __ATOMIC_RELAXED), start;
+	uintptr_t from = (uintptr_t)mt_arena_memory + HEADER_BYTES;
 
 	if (align < HEADER_BYTES)
 		align = HEADER_BYTES;
 	if (size > MT_ARENA_BYTES || align > MT_ARENA_BYTES)
 		return NULL;
-	size = (size + FLAG_BITS) & ~FLAG_BITS;
+	/* A block of nothing has a place, too, and not the one behind the arena. */
+	size = (size + !size + FLAG_BITS) & ~FLAG_BITS;
 	do {
-		start = (at + HEADER_BYTES + align - 1) & ~(align - 1);
+		/* Of the address: the arena itself is aligned to a page only. */
+		start = at + HEADER_BYTES + (-(from + at) & (align - 1));
 		if (start + size > MT_ARENA_BYTES)
 			return NULL;
 	} while (!__atomic_compare_exchange_n(&used, &at, start + size, false, __ATOMIC_RELAXED,

@@ -34,10 +34,10 @@ static inline bool mt_arena_owns(const void *p)
 	return (uintptr_t)p - (uintptr_t)mt_arena_memory < MT_ARENA_BYTES;
 }
 
-/* Zeroed. */
+/* Zeroed; align: a power of two, or 0. */
 void *mt_arena_alloc(size_t align, size_t size);
 
-/* What was asked for, rounded up to 8. */
+/* What was asked for, rounded up to 8; 8 for nothing. */
 size_t mt_arena_size(const void *p);
 
 /* Was a block ever made? */

@@ -10,7 +10,10 @@
 unit_cflags = $(MT_WARN_CFLAGS) $(MT_SAN_CFLAGS) $(CHECK_CFLAGS)
 
 unit_tests += %D%/test_assemble %D%/test_build_id %D%/test_merge %D%/test_size %D%/test_tuning
-unit_tests += %D%/test_policy
+unit_tests += %D%/test_arena %D%/test_policy
+%C%_test_arena_SOURCES    = %D%/test_arena.c preload/arena.c
+%C%_test_arena_CFLAGS     = $(unit_cflags)
+%C%_test_arena_LDADD      = $(CHECK_LIBS)
 %C%_test_assemble_SOURCES = %D%/test_assemble.c
 %C%_test_assemble_CFLAGS  = $(unit_cflags)
 %C%_test_assemble_LDADD   = collector/libcollector.a $(CHECK_LIBS)
