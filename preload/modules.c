@@ -14,7 +14,9 @@
  *     list is then sent with a later event.
  *   - As long as nothing but the objects of the start was ever loaded, which the end of the
  *     loader's own list tells, neither the lock nor a system call is needed: a sandboxed
- *     program may be killed for one.  Objects of the start are never unloaded.
+ *     program may be killed for one.  Objects of the start are never unloaded.  One that has
+ *     loaded others has them sent before it shuts itself in, and needs none until the loader
+ *     loads again; for which it has to leave itself more calls than this one.
  *   - Before that lock is taken the stack that is needed under it has been touched: a stack
  *     overflow that the program handles by a longjmp happens without it.
  *   - What an object's calls are bound to is known some time after it is in the list; one
@@ -38,6 +40,7 @@
 #include "preload/image.h"
 #include "preload/loader_lock.h"
 #include "preload/real.h"
+#include "preload/sandbox.h"
 #include "preload/sanitizer.h"
 #include "preload/syscall.h"
 
@@ -347,11 +350,24 @@ static void notice_threads(void)
 		threaded = 1;
 }
 
+/* Is the list of what is loaded complete, as far as the loader says? */
+static bool is_consistent(void)
+{
+	return !&_r_debug || _r_debug.r_state == RT_CONSISTENT;
+}
+
+static void expect(void)
+{
+	__atomic_store_n(&loader_active_ns, mt_now_ns(), __ATOMIC_RELAXED);
+}
+
 void mt_modules_expect(void)
 {
 	/* It allocates for each thread, too. */
 	notice_threads();
-	__atomic_store_n(&loader_active_ns, mt_now_ns(), __ATOMIC_RELAXED);
+	/* And for a thread's data of what is loaded long since, for which nobody is to die. */
+	if (!mt_sandbox || !is_consistent())
+		expect();
 }
 
 static void tell_binding(struct mt_self *self, const struct dl_phdr_info *info, uint32_t index)
@@ -470,18 +486,36 @@ static bool check_list(struct mt_self *self)
 	return locked;
 }
 
+/* The loader has been idle since it was seen to be active, then. */
+static void expect_no_more(uint64_t then)
+{
+	__atomic_compare_exchange_n(&loader_active_ns, &then, 0, false, __ATOMIC_RELAXED,
+				    __ATOMIC_RELAXED);
+}
+
 void mt_modules_check(struct mt_self *self)
+{
+	uint64_t active = __atomic_load_n(&loader_active_ns, __ATOMIC_RELAXED);
+
+	if (!active || mt_session.modules_fixed || (mt_sandbox && mt_sandbox_is_strict()))
+		return;
+	notice_threads();
+	if (!nothing_new() && !check_list(self))
+		return;
+	if (mt_now_ns() - active > LOADER_NS)
+		expect_no_more(active);
+}
+
+void mt_modules_settle(struct mt_self *self)
 {
 	uint64_t active = __atomic_load_n(&loader_active_ns, __ATOMIC_RELAXED);
 
 	if (!active || mt_session.modules_fixed)
 		return;
 	notice_threads();
-	if (!nothing_new() && !check_list(self))
-		return;
-	if (mt_now_ns() - active > LOADER_NS)
-		__atomic_compare_exchange_n(&loader_active_ns, &active, 0, false, __ATOMIC_RELAXED,
-					    __ATOMIC_RELAXED);
+	/* Where another thread is about to load something, what that is comes later. */
+	if ((nothing_new() || check_list(self)) && is_consistent())
+		expect_no_more(active);
 }
 
 /* Whose malloc is not tracked. */
@@ -589,7 +623,7 @@ __attribute__((visibility("default"))) int dlclose(void *handle)
 		forget_stacks();
 		__atomic_store_n(&list.start_end, NULL, __ATOMIC_RELEASE);
 		mt_real_forget();
-		mt_modules_expect();
+		expect();
 	}
 	return ret;
 }

@@ -44,6 +44,10 @@ static inline void mt_modules_watch_free(uint64_t pc)
 /* Sends what was loaded since the last list; the whole list after an unload. */
 void mt_modules_check(struct mt_self *self);
 
+/* The same for a process that is about to give up system calls: there is nothing to send then until
+ * the loader loads again. */
+void mt_modules_settle(struct mt_self *self);
+
 /* In the constructor of a tracked process: looks for what the stubs do not serve. */
 void mt_modules_begin(void);
 

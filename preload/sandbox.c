@@ -30,6 +30,11 @@ static __thread uint64_t strict_since_ns __attribute__((tls_model("initial-exec"
 /* No coarse clock of threads that lost the counter alone is before this; 0: none did. */
 static uint64_t no_counter_since_ns;
 
+bool mt_sandbox_is_strict(void)
+{
+	return strict_since_ns != 0;
+}
+
 uint64_t mt_sandbox_now_ns(void)
 {
 	uint64_t since_ns = strict_since_ns ? strict_since_ns : no_counter_since_ns, ns;
@@ -67,7 +72,7 @@ static void prepare(bool emulates)
 		self = mt_thread_go_inline(sp);
 	if (self) {
 		mt_thread_look_ahead(self, (uint64_t)sp);
-		mt_modules_check(self);
+		mt_modules_settle(self);
 	}
 	mt_signals_restore(mask);
 }

@@ -31,6 +31,9 @@ extern bool mt_sandbox;
 /* There are threads that may not read the time-stamp counter.  Never false again. */
 extern bool mt_sandbox_clock;
 
+/* May the calling thread do no more than read, write and end? */
+bool mt_sandbox_is_strict(void);
+
 /* Of the calling thread; in nanoseconds, CLOCK_MONOTONIC. */
 uint64_t mt_sandbox_now_ns(void);
 

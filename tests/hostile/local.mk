@@ -94,6 +94,7 @@ hostile_so +=			\
 	%D%/exchange_plugin.so		\
 	%D%/loader_held_plugin.so		\
 	%D%/resolver_plugin.so		\
+	%D%/sandboxed_plugin.so		\
 	%D%/self_calling_malloc.so		\
 	%D%/static_tls_plugin.so		\
 	%D%/wrapping_malloc.so

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * sandboxed.c - gives up all system calls but a few, and then allocates, more than rings hold
- * (sandboxed strict|filter|thread|dispatch|dispatch_within)
+ * (sandboxed strict|filter|thread|dispatch|dispatch_within|later [PLUGIN])
  *
  * strict: SECCOMP_MODE_STRICT, which forbids all but read, write and exit, and takes the
  * time-stamp counter away.  filter: what malloc() itself may need is allowed as well; any
  * other call kills.  thread: the same, by a thread whose stack grows later.  dispatch: calls
  * are the program's to emulate, and it does not; dispatch_within: those of a range of code, which
- * is all.
+ * is all.  With a plugin, strict and filter load it right before, and it uses its thread-local data
+ * for the first time right after; later: the program only says that it may give something up, and
+ * loads the plugin then.
  */
+#include <dlfcn.h>
 #include <limits.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -28,8 +31,10 @@
 
 #define BLOCK_BYTES 317
 #define DEEP_BYTES 331
+#define PLUGIN_BYTES 347
 #define PAIRS 30000
 #define DEEP_PAIRS 1000
+#define PLUGIN_PAIRS 100
 #define DEPTH 40
 #define FRAME_BYTES 100
 
@@ -55,6 +60,16 @@ LEDGER_SITE static void take_sandboxed(size_t pairs, size_t bytes)
 {
 	for (size_t i = 0; i < pairs; i++)
 		free(ledger_block(malloc(bytes)));
+}
+
+typedef void use_function(size_t pairs, size_t bytes, void *touch(void *block));
+
+/* What a plugin has, or NULL where there is none. */
+static use_function *load(const char *path)
+{
+	void *plugin = path ? dlopen(path, RTLD_NOW) : NULL;
+
+	return plugin ? (use_function *)dlsym(plugin, "sandboxed_plugin_use") : NULL;
 }
 
 /* The thread's stack was never so deep before. */
@@ -114,7 +129,7 @@ static void *allocate_in_thread(void *arg)
 }
 
 /* Nothing can be printed once nothing is allowed: what will be done is said before. */
-static void tell(const char *root, bool deep)
+static void tell(const char *root, bool deep, bool plugged)
 {
 	ledger_took("take_sandboxed", root, BLOCK_BYTES, PAIRS);
 	ledger_gave(BLOCK_BYTES, PAIRS);
@@ -122,26 +137,31 @@ static void tell(const char *root, bool deep)
 		ledger_took("take_sandboxed", root, DEEP_BYTES, DEEP_PAIRS);
 		ledger_gave(DEEP_BYTES, DEEP_PAIRS);
 	}
+	if (plugged) {
+		ledger_took("take_in_plugin", root, PLUGIN_BYTES, PLUGIN_PAIRS);
+		ledger_gave(PLUGIN_BYTES, PLUGIN_PAIRS);
+	}
 	ledger_print();
 	fflush(stdout);
 }
 
 int main(int argc, char **argv)
 {
-	const char *how = argc > 1 ? argv[1] : "";
+	const char *how = argc > 1 ? argv[1] : "", *path = argc > 2 ? argv[2] : NULL;
+	use_function *use;
 	pthread_t thread;
 	bool dispatches;
 
 	/* malloc() asks for random numbers the first time. */
 	free(ledger_block(malloc(1)));
 	if (!strcmp(how, "thread")) {
-		tell("allocate_in_thread", true);
+		tell("allocate_in_thread", true, false);
 		demand(!pthread_create(&thread, NULL, allocate_in_thread, NULL));
 		pthread_join(thread, NULL);
 		return 3;
 	}
 	dispatches = !strncmp(how, "dispatch", strlen("dispatch"));
-	tell("main", dispatches);
+	tell("main", dispatches, path);
 	if (dispatches) {
 		emulate(!strcmp(how, "dispatch_within"));
 		take_sandboxed(PAIRS, BLOCK_BYTES);
@@ -149,11 +169,17 @@ int main(int argc, char **argv)
 		dispatch = SYSCALL_DISPATCH_FILTER_ALLOW;
 		return 0;
 	}
+	if (!strcmp(how, "later"))
+		demand(!prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
+	use = load(path);
+	demand(!path == !use);
 	if (!strcmp(how, "filter"))
 		filter();
-	else
+	else if (!strcmp(how, "strict"))
 		demand(!prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT, 0, 0, 0));
 	take_sandboxed(PAIRS, BLOCK_BYTES);
+	if (use)
+		use(PLUGIN_PAIRS, PLUGIN_BYTES, ledger_block);
 	syscall(SYS_exit, 0);
 	return 3;
 }
