@@ -36,6 +36,7 @@
 #include "preload/modules.h"
 #include "preload/probe.h"
 #include "preload/real.h"
+#include "preload/sandbox.h"
 #include "preload/syscall.h"
 
 #define HANDSHAKE_SECONDS 1
@@ -142,9 +143,12 @@ struct question {
 	const struct mt_address *address;
 	uint32_t what; /* MT_HELLO_* */
 	uint32_t pid, tid;
-	int fd; /* of a START's connection, which is the process's own */
-	int err;
+	int fd;	 /* of a START's connection, which is the process's own */
+	int err; /* -ECANCELED: a child was killed before it had an answer */
 };
+
+/* It was, for a call that the program has given up, and so would be the next. */
+static bool asking_kills;
 
 static int send_hello(int fd, const struct question *question)
 {
@@ -450,16 +454,22 @@ static int shake(const struct mt_address *address, uint32_t what)
 		.pid = mt_syscall3(SYS_getpid, 0, 0, 0),
 		.tid = mt_syscall3(SYS_gettid, 0, 0, 0),
 		.fd = -1,
+		.err = -ECANCELED,
 	};
 	int err = -EMFILE;
 
 	if (what == MT_HELLO_START)
 		return shake_first(&question);
-	if (alone)
+	/* In a sandbox rather a child's end than the program's. */
+	if (alone && !mt_sandbox)
 		err = shake_here(&question);
 	if (err != -EMFILE && err != -ENFILE)
 		return err;
-	return shake_in_child(&question) ? question.err : shake_here(&question);
+	if (!shake_in_child(&question))
+		return shake_here(&question);
+	if (question.err == -ECANCELED)
+		asking_kills = true;
+	return question.err;
 }
 
 static void undo(void)
@@ -580,7 +590,7 @@ bool mt_session_grow(uint32_t what, uint32_t known)
 	/* A collector that is slow to answer is waited for, as one that is slow to make room
 	 * on a ring is: what this thread does meanwhile would be lost. */
 	while (mt_session.n_chunks <= known) {
-		err = shake(&mt_session.address, what);
+		err = asking_kills ? -ECANCELED : shake(&mt_session.address, what);
 		if ((err != -EAGAIN && err != -ECONNRESET) || mt_session_orphaned())
 			break;
 	}

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * sandboxed.c - gives up all system calls but a few, and then allocates, more than rings hold
- * (sandboxed strict|filter|thread|dispatch|dispatch_within|later [PLUGIN])
+ * (sandboxed strict|filter|thread|dispatch|dispatch_within|crowd|later [PLUGIN])
  *
  * strict: SECCOMP_MODE_STRICT, which forbids all but read, write and exit, and takes the
  * time-stamp counter away.  filter: what malloc() itself may need is allowed as well; any
  * other call kills.  thread: the same, by a thread whose stack grows later.  dispatch: calls
  * are the program's to emulate, and it does not; dispatch_within: those of a range of code, which
- * is all.  With a plugin, strict and filter load it right before, and it uses its thread-local data
- * for the first time right after; later: the program only says that it may give something up, and
- * loads the plugin then.
+ * is all.  crowd: sockets kill, and then there are more threads that allocate than had a place to
+ * record it; what does not find one is lost.
+ *
+ * With a plugin, strict and filter load it right before, and it uses its thread-local data for the
+ * first time right after; later: the program only says that it may give something up, and loads
+ * the plugin then.
  */
 #include <dlfcn.h>
 #include <limits.h>
@@ -35,6 +38,7 @@
 #define PAIRS 30000
 #define DEEP_PAIRS 1000
 #define PLUGIN_PAIRS 100
+#define CROWD 20
 #define DEPTH 40
 #define FRAME_BYTES 100
 
@@ -85,12 +89,46 @@ LEDGER_SITE static void go_deep(int depth)
 	frame[1] = frame[0];
 }
 
-static void filter(void)
+static void filter_by(struct sock_filter *filters, size_t n)
 {
-	struct sock_fprog program = { sizeof(rules) / sizeof(rules[0]), rules };
+	struct sock_fprog program = { n, filters };
 
 	demand(!prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
 	demand(!prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0));
+}
+
+static void filter(void)
+{
+	filter_by(rules, sizeof(rules) / sizeof(rules[0]));
+}
+
+static struct sock_filter no_sockets[] = {
+	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_socket, 0, 1),
+	BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+	BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+};
+
+static pthread_barrier_t barrier;
+
+static void *allocate_in_crowd(void *arg)
+{
+	take_sandboxed(1, BLOCK_BYTES);
+	pthread_barrier_wait(&barrier);
+	return arg;
+}
+
+static int crowd(void)
+{
+	pthread_t threads[CROWD];
+
+	demand(!pthread_barrier_init(&barrier, NULL, CROWD));
+	filter_by(no_sockets, sizeof(no_sockets) / sizeof(no_sockets[0]));
+	for (int i = 0; i < CROWD; i++)
+		demand(!pthread_create(&threads[i], NULL, allocate_in_crowd, NULL));
+	for (int i = 0; i < CROWD; i++)
+		demand(!pthread_join(threads[i], NULL));
+	return 0;
 }
 
 #ifndef PR_SYS_DISPATCH_INCLUSIVE_ON
@@ -160,6 +198,8 @@ int main(int argc, char **argv)
 		pthread_join(thread, NULL);
 		return 3;
 	}
+	if (!strcmp(how, "crowd"))
+		return crowd();
 	dispatches = !strncmp(how, "dispatch", strlen("dispatch"));
 	tell("main", dispatches, path);
 	if (dispatches) {
