@@ -270,15 +270,17 @@ static void learn_robust_list(void)
 /*
  * In a fork's child: where the kernel has no robust list, gives it an empty one.  That is for the
  * thread that was cloned, which need not be the first to come here, and not for a vfork's child:
- * the list is its parent's.
+ * the list is its parent's.  In a sandbox, where nothing may be asked, what a raw clone() held
+ * stays its parent's.
  */
 static void renew_robust_list(void)
 {
 	struct robust_list_head *list = NULL;
 	size_t bytes = 0;
 
-	if (!robust_list_at || mt_syscall3(SYS_get_robust_list, 0, (long)&list, (long)&bytes) ||
-	    list || mt_syscall3(SYS_getpid, 0, 0, 0) != mt_session.pid)
+	if (!robust_list_at || mt_sandbox ||
+	    mt_syscall3(SYS_get_robust_list, 0, (long)&list, (long)&bytes) || list ||
+	    mt_syscall3(SYS_getpid, 0, 0, 0) != mt_session.pid)
 		return;
 	raw_clone = true;
 	list = (void *)((char *)__builtin_thread_pointer() + robust_list_at);

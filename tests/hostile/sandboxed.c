@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * sandboxed.c - gives up all system calls but a few, and then allocates, more than rings hold
- * (sandboxed strict|filter|thread|dispatch|dispatch_within|crowd|later [PLUGIN])
+ * (sandboxed strict|filter|thread|dispatch|dispatch_within|crowd|fork|later [PLUGIN])
  *
  * strict: SECCOMP_MODE_STRICT, which forbids all but read, write and exit, and takes the
  * time-stamp counter away.  filter: what malloc() itself may need is allowed as well; any
  * other call kills.  thread: the same, by a thread whose stack grows later.  dispatch: calls
  * are the program's to emulate, and it does not; dispatch_within: those of a range of code, which
  * is all.  crowd: sockets kill, and then there are more threads that allocate than had a place to
- * record it; what does not find one is lost.
+ * record it; what does not find one is lost.  fork: what no C library asks kills, and a child
+ * allocates for the first time.
  *
  * With a plugin, strict and filter load it right before, and it uses its thread-local data for the
  * first time right after; later: the program only says that it may give something up, and loads
@@ -27,6 +28,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "fixtures/ledger.h"
@@ -108,6 +110,30 @@ static struct sock_filter no_sockets[] = {
 	BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
 	BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 };
+
+static struct sock_filter no_questions[] = {
+	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_get_robust_list, 3, 0),
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_kcmp, 2, 0),
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 1, 0),
+	BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+};
+
+static void allocate_in_child(void)
+{
+	pid_t child;
+	int status;
+
+	filter_by(no_questions, sizeof(no_questions) / sizeof(no_questions[0]));
+	child = fork();
+	demand(child >= 0);
+	if (!child) {
+		take_sandboxed(PAIRS, BLOCK_BYTES);
+		_exit(0);
+	}
+	demand(waitpid(child, &status, 0) == child && !status);
+}
 
 static pthread_barrier_t barrier;
 
@@ -202,6 +228,10 @@ int main(int argc, char **argv)
 		return crowd();
 	dispatches = !strncmp(how, "dispatch", strlen("dispatch"));
 	tell("main", dispatches, path);
+	if (!strcmp(how, "fork")) {
+		allocate_in_child();
+		return 0;
+	}
 	if (dispatches) {
 		emulate(!strcmp(how, "dispatch_within"));
 		take_sandboxed(PAIRS, BLOCK_BYTES);
