@@ -143,6 +143,7 @@ hostile_c +=			\
 	%D%/registers_kept		\
 	%D%/same_names_as_libc		\
 	%D%/sandboxed			\
+	%D%/sandboxed_handlers		\
 	%D%/signal_stacks		\
 	%D%/signals_waited_for		\
 	%D%/small_limits		\
