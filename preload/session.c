@@ -104,15 +104,20 @@ static long retry(long number, long a, long b, long c)
 	return ret;
 }
 
-/* Connects to the path, or to the abstract name; a descriptor, or a negative errno. */
+/*
+ * Connects to the path, or to the abstract name, which another root does not hide but another
+ * network namespace does; a descriptor, or a negative errno: -EAGAIN, where either is there and
+ * too many wait for it.
+ */
 static int dial(const struct mt_address *address)
 {
 	static const char hex[] = "0123456789abcdef";
 	static const char prefix[] = MT_ABSTRACT_PREFIX;
 	struct timeval limit = { .tv_sec = HANDSHAKE_SECONDS };
 	struct sockaddr_un name = { .sun_family = AF_UNIX };
-	size_t n;
-	int fd, i;
+	long err = 0, other;
+	size_t n, i;
+	int fd, shift;
 
 	fd = mt_syscall3(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (fd < 0)
@@ -122,20 +127,23 @@ static int dial(const struct mt_address *address)
 
 	for (n = 0; address->path[n]; n++)
 		name.sun_path[n] = address->path[n];
-	if (n &&
-	    !retry(SYS_connect, fd, (long)&name, offsetof(struct sockaddr_un, sun_path) + n + 1))
-		return fd;
+	if (n) {
+		err = retry(SYS_connect, fd, (long)&name,
+			    offsetof(struct sockaddr_un, sun_path) + n + 1);
+		if (!err)
+			return fd;
+	}
 
 	name.sun_path[0] = '\0';
 	for (i = 0; prefix[i]; i++)
 		name.sun_path[1 + i] = prefix[i];
-	for (n = 1 + i, i = 60; i >= 0; i -= 4)
-		name.sun_path[n++] = hex[address->name >> i & 15];
-	i = retry(SYS_connect, fd, (long)&name, offsetof(struct sockaddr_un, sun_path) + n);
-	if (!i)
+	for (n = 1 + i, shift = 60; shift >= 0; shift -= 4)
+		name.sun_path[n++] = hex[address->name >> shift & 15];
+	other = retry(SYS_connect, fd, (long)&name, offsetof(struct sockaddr_un, sun_path) + n);
+	if (!other)
 		return fd;
 	mt_syscall3(SYS_close, fd, 0, 0);
-	return i;
+	return err == -EAGAIN ? err : other;
 }
 
 /* What is asked for, and by whom: a child that shares the memory may do the asking. */

@@ -8,7 +8,7 @@
  *   Errors:    what fails leaves the process untracked; nothing is printed, errno is kept
  *   Threads:   any; the first that comes shakes hands, the others keep their events until
  *              it is done
- *   Bounds:    MT_PROCESS_CHUNKS chunks; a second for each hand-shake
+ *   Bounds:    MT_PROCESS_CHUNKS chunks; a hand-shake waits as long as the collector lives
  */
 #include <stdbool.h>
 #include <stdint.h>

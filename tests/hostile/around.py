@@ -9,6 +9,7 @@ import pty
 import re
 import shutil
 import signal
+import socket
 import struct
 import subprocess
 import termios
@@ -19,6 +20,10 @@ import tracked
 
 LOST_STATUS = 121
 COUNTER_STATUS = 21
+# struct mt_hello of wire/session.h; a cookie; longer than a connection is tried for.
+HELLO_BYTES = 512
+CROWDED_COOKIE = "00c0ffee00c0ffee"
+CROWDED_S = 3
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1,
            signal.SIGUSR2, signal.SIGWINCH)
 RUNNER = f"{tracked.BUILD}/fixtures/long_runner"
@@ -320,6 +325,36 @@ def stopped_collector(capture):
     if status or err:
         yield f"exit status {status}, says {err!r}"
     yield from ledger_problems(out, "run.mtk")
+
+
+def crowded_socket(_):
+    """A process waits for its turn at the collector's socket; no other name leads there."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as collector:
+        collector.bind("socket")
+        collector.listen(0)
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as first:
+            first.connect("socket")
+            env = {**os.environ, "LD_PRELOAD": judge.SHIM,
+                   "MEMTRACK_RUN": f"{CROWDED_COOKIE}:{os.getcwd()}/socket"}
+            with subprocess.Popen([FIXTURE], env=env, stdout=subprocess.DEVNULL) as program:
+                try:
+                    program.wait(CROWDED_S)
+                    yield "the program goes on untracked"
+                    return
+                except subprocess.TimeoutExpired:
+                    pass
+                collector.accept()[0].close()
+                collector.settimeout(judge.PATIENCE_S)
+                try:
+                    with collector.accept()[0] as connection:
+                        hello = connection.recv(HELLO_BYTES + 1)
+                    if len(hello) != HELLO_BYTES:
+                        yield f"{len(hello)} bytes for a hello"
+                except TimeoutError:
+                    yield "nobody comes"
+                collector.close()
+                if program.wait():
+                    yield f"exit status {program.returncode}"
 
 
 def killed_wrapper(capture):
