@@ -440,12 +440,19 @@ __noinline int note_stacks(void)
 	return 0;
 }
 
+/* For len bytes more on the ring "stacks", with so many in it: a poller is woken once there are
+ * wakeup_bytes. */
+static __always_inline __u64 wakeup_flags(__u64 fill, __u64 len)
+{
+	return fill < wakeup_bytes && fill + len >= wakeup_bytes ? BPF_RB_FORCE_WAKEUP
+								 : BPF_RB_NO_WAKEUP;
+}
+
 /* Puts the record on the ring, which then may be over its watermark. */
 __noinline int send_record(__u32 slot)
 {
 	struct mt_scratch *scratch = bpf_map_lookup_elem(&scratches, &slot);
-	__u64 fill, flags = BPF_RB_NO_WAKEUP;
-	__u64 len;
+	__u64 fill, len;
 	long failed;
 
 	if (!scratch)
@@ -454,9 +461,7 @@ __noinline int send_record(__u32 slot)
 	if (len > mt_stack_head_bytes(budget_bytes) + mt_scratch_out_halves(budget_bytes) * 4)
 		return MT_PROBE_REFUSED;
 	fill = bpf_ringbuf_query(&stacks, BPF_RB_AVAIL_DATA);
-	if (fill < wakeup_bytes && fill + len >= wakeup_bytes)
-		flags = BPF_RB_FORCE_WAKEUP;
-	failed = bpf_ringbuf_output(&stacks, &scratch->record, len, flags);
+	failed = bpf_ringbuf_output(&stacks, &scratch->record, len, wakeup_flags(fill, len));
 	if (failed || fill + len >= watermark_bytes)
 		latch_pressure(slot);
 	if (!failed)
@@ -529,24 +534,31 @@ __noinline __u64 finish_raw(__u64 slot_epoch, __u64 start, __u64 end, __u64 sum)
 	return mt_digest_finish(start, end, slot_epoch >> 32, sum);
 }
 
+/* What a reservation takes: the longest raw record. */
+static __always_inline __u64 raw_record_bytes(void)
+{
+	return mt_stack_head_bytes(budget_bytes) + budget_bytes + 8;
+}
+
 /*
  * A window as it is.  It is read into the ring itself: no memory of a slot is used.  The
  * verifier wants a reservation of one size, so each takes what the largest would.
  */
 __noinline int capture_raw(__u64 slot_epoch, __u64 seq, __u64 start, __u64 end)
 {
-	__u64 bytes = end - start, sum = 0;
+	__u64 bytes = end - start, sum = 0, fill;
 	char *record, *words, *last;
 	__u32 k;
 
 	if (bytes > budget_bytes)
 		return MT_PROBE_REFUSED;
-	record = bpf_ringbuf_reserve(&stacks, mt_stack_head_bytes(budget_bytes) + budget_bytes + 8,
-				     0);
+	fill = bpf_ringbuf_query(&stacks, BPF_RB_AVAIL_DATA);
+	record = bpf_ringbuf_reserve(&stacks, raw_record_bytes(), 0);
 	if (!record) {
 		latch_pressure(slot_epoch);
 		return MT_PROBE_FULL;
 	}
+	begin_raw((struct mt_stack_record *)record, slot_epoch, seq, start, end);
 	words = record + mt_stack_head_bytes(budget_bytes);
 	/* The last block is filled up with zeros. */
 	last = words + ((bytes - 8) & (budget_bytes - MT_GROUP_BYTES));
@@ -560,10 +572,9 @@ __noinline int capture_raw(__u64 slot_epoch, __u64 seq, __u64 start, __u64 end)
 	MT_NO_UNROLL
 	for (k = 0; k < budget_bytes / MT_GROUP_BYTES && k < MT_GROUPS_MAX; k++)
 		sum += raw_part((struct group *)(words + k * MT_GROUP_BYTES), k, bytes);
-	begin_raw((struct mt_stack_record *)record, slot_epoch, seq, start, end);
 	*(__u64 *)(words + (bytes & (2 * budget_bytes - 8))) = finish_raw(slot_epoch, start, end,
 									  sum);
-	bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
+	bpf_ringbuf_submit(record, wakeup_flags(fill, raw_record_bytes()));
 	note_stacks();
 	if (bpf_ringbuf_query(&stacks, BPF_RB_AVAIL_DATA) >= watermark_bytes)
 		latch_pressure(slot_epoch);
