@@ -5,7 +5,7 @@
  *
  * Contract
  *   Input:   as wire/reference.h says, in its order of registers
- *   Errors:  none here: what became of it is in the slot's reference
+ *   Errors:  none here: what became of it is in the slot's answer, wire/control.h
  *   Threads: the slot's
  */
 #include <stdbool.h>

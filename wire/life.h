@@ -4,7 +4,7 @@
  * life.h - what became of the processes of a run: fork, exec, exit
  *
  * Written by:  bpf/life.bpf.c, to the BPF ring "life"; for members of the run only
- * Read by:     collector/probes.c's user
+ * Read by:     collector/pipeline.c
  *
  * tgid and tid are the kernel's, of the root PID namespace.  Times are CLOCK_MONOTONIC ns
  * of the root time namespace.  Strings end with a NUL; a file name that does not fit is cut.

@@ -76,7 +76,7 @@ struct mt_thread {
 	/* Bytes that the collector is done with. */
 	__u64 tail __attribute__((aligned(64)));
 
-	__u8 spare2[MT_PAGE_BYTES - 256];
+	__u8 spare2[MT_PAGE_BYTES - 200];
 };
 
 struct mt_cell {

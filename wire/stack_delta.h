@@ -442,8 +442,8 @@ static inline __attribute__((always_inline)) __u32 mt_dictionary_set(__u64 diges
 }
 
 /*
- * The entry for a digest: the one that has it, or the first that is free, or another of both
- * sets, which one by the luck of the record's number.
+ * The entry for a digest: the first of both sets that has it or is free, or another, which one by
+ * the luck of the record's number.  Two may have it, where one in front was freed meanwhile.
  */
 static inline __attribute__((always_inline)) __u32 mt_dictionary_place(const __u64 *dictionary,
 								       __u64 digest, __u64 seq)
