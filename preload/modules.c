@@ -606,8 +606,10 @@ static void forget_stacks(void)
  */
 void mt_modules_freed(void)
 {
-	if (&_r_debug && _r_debug.r_state == RT_DELETE)
-		forget_stacks();
+	if (!&_r_debug || _r_debug.r_state != RT_DELETE)
+		return;
+	forget_stacks();
+	mt_real_forget();
 }
 
 /* Where the loader's blocks do not come by here, dlclose() does. */
