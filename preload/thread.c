@@ -508,10 +508,6 @@ static struct mt_self *claim(struct mt_self *self, const void *sp)
 		self->unserved = 0;
 	}
 	self->token = 0;
-	if (self->unserved && self->unserved % UNSERVED_RETRY) {
-		self->unserved++;
-		return NULL;
-	}
 	learn_robust_list();
 	if (mt_session.pid)
 		renew_robust_list();
@@ -533,9 +529,15 @@ static struct mt_self *claim(struct mt_self *self, const void *sp)
 
 struct mt_self *mt_thread_claim(const void *sp)
 {
-	uint64_t mask = mt_signals_block();
-	struct mt_self *self = claim(&mt_self, sp);
+	struct mt_self *self = &mt_self;
+	uint64_t mask;
 
+	if (self->unserved % UNSERVED_RETRY && !mt_session_forked()) {
+		self->unserved++;
+		return NULL;
+	}
+	mask = mt_signals_block();
+	self = claim(self, sp);
 	mt_signals_restore(mask);
 	return self;
 }
