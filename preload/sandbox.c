@@ -11,6 +11,7 @@
 #include "preload/sandbox.h"
 
 #include <errno.h>
+#include <linux/futex.h>
 #include <linux/seccomp.h>
 #include <stdarg.h>
 #include <sys/prctl.h>
@@ -56,17 +57,29 @@ static void leave_counter(uint64_t *since_ns)
 	__atomic_store_n(&mt_sandbox_clock, true, __ATOMIC_RELEASE);
 }
 
-/* A slot, its memory, and what is mapped: the thread has them before. */
-static void prepare(bool emulates)
+/* Does a vfork's child run on the slot?  Its parent, whose memory this is, gives nothing up. */
+static bool is_guest(const struct mt_self *self)
+{
+	uint32_t owner = *(const volatile uint32_t *)self->ring.head->owner & FUTEX_TID_MASK;
+
+	return !mt_sandbox && owner != mt_syscall3(SYS_gettid, 0, 0, 0);
+}
+
+/* A slot, its memory, and what is mapped: the thread has them before.  False: that is another's. */
+static bool prepare(bool emulates)
 {
 	const void *sp = __builtin_frame_address(0);
 	struct mt_self *self;
 	uint64_t mask;
 
 	if (!mt_session_start() || !mt_session_decided() || !mt_session.on)
-		return;
+		return true;
 	mask = mt_signals_block();
 	self = mt_thread_self(sp);
+	if (self && is_guest(self)) {
+		mt_signals_restore(mask);
+		return false;
+	}
 	/* On newer kernels the probe is a system call. */
 	if (self && emulates && self->capture == MT_CAPTURE_EBPF)
 		self = mt_thread_go_inline(sp);
@@ -75,6 +88,22 @@ static void prepare(bool emulates)
 		mt_modules_settle(self);
 	}
 	mt_signals_restore(mask);
+	return true;
+}
+
+/* Before the calling thread gives up system calls. */
+static void enter(bool emulates)
+{
+	int err = errno;
+
+	if (prepare(emulates)) {
+		if (mt_session.on)
+			__atomic_store_n(&mt_session.control->sandboxed, 1, __ATOMIC_RELAXED);
+		if (no_counter_since_ns)
+			leave_counter(&no_counter_since_ns);
+		mt_sandbox = true;
+	}
+	errno = err;
 }
 
 __attribute__((visibility("default"))) int prctl(int option, ...)
@@ -90,17 +119,8 @@ __attribute__((visibility("default"))) int prctl(int option, ...)
 	va_end(list);
 	strict = option == PR_SET_SECCOMP && a[0] == SECCOMP_MODE_STRICT;
 	emulates = option == PR_SET_SYSCALL_USER_DISPATCH && a[0] != PR_SYS_DISPATCH_OFF;
-	if (option == PR_SET_NO_NEW_PRIVS || option == PR_SET_SECCOMP || emulates) {
-		int err = errno;
-
-		prepare(emulates);
-		if (mt_session.on)
-			__atomic_store_n(&mt_session.control->sandboxed, 1, __ATOMIC_RELAXED);
-		if (no_counter_since_ns)
-			leave_counter(&no_counter_since_ns);
-		mt_sandbox = true;
-		errno = err;
-	}
+	if (option == PR_SET_NO_NEW_PRIVS || option == PR_SET_SECCOMP || emulates)
+		enter(emulates);
 	if (strict)
 		leave_counter(&strict_since_ns);
 	if (option == PR_SET_TSC && a[0] == PR_TSC_SIGSEGV && !no_counter_since_ns)

@@ -16,7 +16,8 @@
  * Contract
  *   Errors:    prctl() as the kernel has it.
  *   Threads:   any.  A filter that another thread brings with SECCOMP_FILTER_FLAG_TSYNC is
- *              everybody's, so whoever calls prctl() speaks for all.
+ *              everybody's, so whoever calls prctl() speaks for all; but for a vfork's child,
+ *              which is about to execute something else.
  *   Bounds:    not seen are filters by syscall(SYS_seccomp) without PR_SET_NO_NEW_PRIVS,
  *              and those that were there before the program began.  A thread, or a fork's
  *              child, that allocates for the first time in a sandbox can not do without

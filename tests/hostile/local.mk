@@ -153,6 +153,7 @@ hostile_c +=			\
 	%D%/two_text_segments		\
 	%D%/unusual_frames		\
 	%D%/usable_size_filled		\
+	%D%/vfork_gives_up		\
 	%D%/waits_undisturbed
 hostile_cc +=			\
 	%D%/leaving_handlers		\
