@@ -22,7 +22,7 @@ LOST_STATUS = 121
 COUNTER_STATUS = 21
 # struct mt_hello of wire/session.h; a cookie; longer than a connection is tried for.
 HELLO_BYTES = 512
-CROWDED_COOKIE = "00c0ffee00c0ffee"
+CROWDED_NUMBERS = "00c0ffee00c0ffee:00decaff00decaff"
 CROWDED_S = 3
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1,
            signal.SIGUSR2, signal.SIGWINCH)
@@ -335,7 +335,7 @@ def crowded_socket(_):
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as first:
             first.connect("socket")
             env = {**os.environ, "LD_PRELOAD": judge.SHIM,
-                   "MEMTRACK_RUN": f"{CROWDED_COOKIE}:{os.getcwd()}/socket"}
+                   "MEMTRACK_RUN": f"{CROWDED_NUMBERS}:{os.getcwd()}/socket"}
             with subprocess.Popen([FIXTURE], env=env, stdout=subprocess.DEVNULL) as program:
                 try:
                     program.wait(CROWDED_S)

@@ -48,11 +48,11 @@ def eventually(function, seconds=30):
 
 
 def left_behind():
-    """The run's directory, if it does not go; the command has put the run's address in a file.
-    Other runs on the machine have such directories, too."""
-    with open("address", encoding="ascii") as file:
-        directory = os.path.dirname(file.read().partition(":")[2])
-    if not os.path.basename(directory).startswith("memtrack-"):
+    """The run's directory, if it does not go; its name is in a file.  Other runs on the machine
+    have such directories, too."""
+    with open("directory", encoding="ascii") as file:
+        directory = file.read().rstrip("\n")
+    if not directory.startswith("/") or "/memtrack-" not in directory:
         yield f"no directory of a run: {directory!r}"
     if not eventually(lambda: not os.path.exists(directory)):
         yield f"left behind: {directory}"
@@ -118,7 +118,7 @@ def once_more(capture):
 
 def goes_on(capture):
     """The command's child loads programs when the run is over, and notices nothing."""
-    script = ("echo $MEMTRACK_RUN >address;"
+    script = ("dirname ${MEMTRACK_RUN##*:} >directory;"
               "(read line; /bin/echo late; sh -c '/bin/echo later') & exit 3")
     reader, writer = os.pipe()
     command = [tracked.RUN, "-o", "on.mtk", f"--capture={capture}", "--", "sh", "-c",
@@ -140,7 +140,7 @@ def goes_on(capture):
 
 def killed_run(capture):
     """memtrack-run is killed: the command goes on, the artifact ends, nothing is left."""
-    script = "echo $MEMTRACK_RUN >address; echo ready; read line; /bin/echo end"
+    script = "dirname ${MEMTRACK_RUN##*:} >directory; echo ready; read line; /bin/echo end"
     with subprocess.Popen([tracked.RUN, "-o", "killed.mtk", f"--capture={capture}", "--", "sh",
                            "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE) as process:
@@ -161,11 +161,13 @@ def killed_run(capture):
 
 def killed_early(capture):
     """memtrack-run is killed while the collector starts: nothing is left."""
-    before = directories()
     os.mkfifo("started")
     os.mkfifo("go")
     with open("late-collector", "w", encoding="ascii") as file:
-        file.write("#!/bin/sh\necho >started\nread line <go\n"
+        file.write("#!/bin/sh\n"
+                   "for word; do case $word in --directory=*) echo ${word#*=} ;; esac; done"
+                   " >directory\n"
+                   "echo >started\nread line <go\n"
                    f"exec {tracked.BUILD}/collector/memtrack-collector \"$@\"\n")
     os.chmod("late-collector", 0o755)
     with subprocess.Popen([tracked.RUN, "-o", "early.mtk", f"--capture={capture}", "--", "true"],
@@ -177,8 +179,7 @@ def killed_early(capture):
         process.wait()
     with open("go", "w", encoding="ascii") as go:
         go.write("\n")
-    if not eventually(lambda: not directories() - before):
-        yield f"left behind: {directories() - before}"
+    yield from left_behind()
     for name in ("started", "go"):
         os.unlink(name)
 
