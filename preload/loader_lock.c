@@ -110,3 +110,13 @@ void mt_loader_unlock(void)
 	if (mutex)
 		mt_libc.mutex_unlock(mutex);
 }
+
+bool mt_loader_lock_survived(bool threaded)
+{
+	if (!__atomic_load_n(&loader_lock, __ATOMIC_ACQUIRE))
+		return !threaded;
+	if (!mt_loader_lock())
+		return false;
+	mt_loader_unlock();
+	return true;
+}

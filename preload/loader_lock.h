@@ -23,4 +23,8 @@ void mt_loader_lock_find(void);
 bool mt_loader_lock(void);
 void mt_loader_unlock(void);
 
+/* In a fork's child: can it still be had?  Not if a thread had it that stayed behind; nor, where
+ * it was not found, if there were such threads. */
+bool mt_loader_lock_survived(bool threaded);
+
 #pragma GCC visibility pop

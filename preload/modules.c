@@ -633,6 +633,6 @@ __attribute__((visibility("default"))) int dlclose(void *handle)
 void mt_modules_fork(void)
 {
 	notice_threads();
-	if (threaded)
+	if (!mt_loader_lock_survived(threaded))
 		mt_session.modules_fixed = 1;
 }

@@ -6,7 +6,7 @@
  * Contract
  *   Errors:  none; a list that could not be sent is sent again
  *   Threads: any thread with a slot; the loader's list lock orders those that send.  Not in
- *            the fork's child of a threaded process, which keeps its parent's list.
+ *            a fork's child in which that is held for ever: it keeps its parent's list.
  *   Bounds:  nothing while the loader has been idle; else its lock and one call-back, with
  *            signals blocked, and a record for each object that is new
  */

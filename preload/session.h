@@ -75,7 +75,7 @@ struct mt_session {
 	uint32_t start;	   /* MT_PROCESS_* */
 	long pid;	   /* of a fork's child, as its namespace has it; else 0 */
 	int announced;	   /* enum mt_announced */
-	int modules_fixed; /* fork's child of a threaded process: the loader's lock may be held */
+	int modules_fixed; /* fork's child: a thread that stayed behind has the loader's lock */
 	int probe_absent;  /* the probe was seen not to work */
 	uint32_t epoch; /* moves where known stacks may mean other code: mt_session_move_epoch() */
 	uint64_t main_thread; /* its thread pointer */

@@ -62,6 +62,7 @@ hostile_c +=			\
 	%D%/images_by_turns		\
 	%D%/inner_pids		\
 	%D%/late_last_thread		\
+	%D%/late_plugin		\
 	%D%/loader_held		\
 	%D%/long_command		\
 	%D%/memory_image		\
