@@ -10,6 +10,10 @@
  *     has "4:" for its caller, which so has to be covered by the function's call-frame
  *     information.  A vfork's child runs on its parent's ring without a registration of its
  *     own; its parent is suspended then.
+ *   - A thread that is stepped, by a debugger or by its own trap flag, comes to no end of a
+ *     section: it is restarted at each step.  After RESTARTS_MAX of them in one append the
+ *     ring is helped for good: both ways at a time do not know of each other's cells.  So a
+ *     section looks, too, whether a handler has decided that meanwhile.
  *   - helped: the position is staged with the cell, never read again; who finds staged_seq
  *     odd does the append before its own.  The compare-and-swaps need no lock prefix: only
  *     this thread's handlers come between.
@@ -42,16 +46,20 @@
 /* From one look at the clock to the next. */
 #define WATCH_PAUSES 64
 #define CELL_BYTES ((uint64_t)sizeof(struct mt_cell))
+/* More than chance makes of preemptions and signals, one after the other. */
+#define RESTARTS_MAX 64
+/* For the bytes in the ring: it is not, or no more, appended to by a restartable sequence. */
+#define NOT_BY_RSEQ UINT64_MAX
 
 /*
  * Both ways return the bytes in the ring before the append.  Where these are more than leave
- * room for it (here: more than at_most), nothing was appended.
+ * room for it (here: more than at_most), as NOT_BY_RSEQ is, nothing was appended.
  */
-static __attribute__((noinline)) uint64_t
-append_rseq(const struct mt_ring *ring, const uint64_t *words, uint64_t n, uint64_t at_most)
+static __attribute__((noinline)) uint64_t append_rseq(struct mt_ring *ring, const uint64_t *words,
+						      uint64_t n, uint64_t at_most)
 {
 	struct rseq *rseq = (void *)((char *)__builtin_thread_pointer() + __rseq_offset);
-	uint64_t used, head, at, word, from, left;
+	uint64_t used, head, at, word, from, left, tries = RESTARTS_MAX;
 
 	__asm__ volatile(
 		".pushsection __rseq_cs, \"aw\"\n\t"
@@ -63,9 +71,14 @@ append_rseq(const struct mt_ring *ring, const uint64_t *words, uint64_t n, uint6
 		/* ud1 with the signature as its operand, as the C library registered it. */
 		".byte 0x0f, 0xb9, 0x3d\n\t"
 		".long 0x53053053\n"
-		"4:\tleaq 3b(%%rip), %[used]\n\t"
-		"movq %[used], %[cs]\n"
-		"1:\tmovq %c[head_at](%[ring]), %[head]\n\t"
+		"4:\tmovq %[not_by_rseq], %[used]\n\t"
+		"decq %[tries]\n\t"
+		"jz 2f\n\t"
+		"leaq 3b(%%rip), %[at]\n\t"
+		"movq %[at], %[cs]\n"
+		"1:\tcmpl $0, %c[rseq_at](%[self])\n\t"
+		"je 2f\n\t"
+		"movq %c[head_at](%[ring]), %[head]\n\t"
 		"movq %[head], %[used]\n\t"
 		"subq %c[tail_at](%[ring]), %[used]\n\t"
 		"cmpq %[at_most], %[used]\n\t"
@@ -91,13 +104,18 @@ append_rseq(const struct mt_ring *ring, const uint64_t *words, uint64_t n, uint6
 		"movq %[head], %c[head_at](%[ring])\n"
 		"2:"
 		: [used] "=&r"(used), [head] "=&r"(head), [at] "=&r"(at), [word] "=&r"(word),
-		  [from] "=&r"(from), [left] "=&r"(left), [cs] "=m"(rseq->rseq_cs)
+		  [from] "=&r"(from), [left] "=&r"(left), [tries] "+&r"(tries),
+		  [cs] "=m"(rseq->rseq_cs)
 		: [ring] "r"(ring->head), [self] "r"(ring), [words] "r"(words), [n] "r"(n),
 		  [at_most] "r"(at_most), [head_at] "i"(offsetof(struct mt_thread, head)),
 		  [tail_at] "i"(offsetof(struct mt_thread, tail)),
 		  [bytes_at] "i"(offsetof(struct mt_ring, bytes)),
-		  [cells_at] "i"(offsetof(struct mt_ring, cells)), [cell_bytes] "i"(CELL_BYTES)
+		  [cells_at] "i"(offsetof(struct mt_ring, cells)),
+		  [rseq_at] "i"(offsetof(struct mt_ring, rseq)), [cell_bytes] "i"(CELL_BYTES),
+		  [not_by_rseq] "i"(NOT_BY_RSEQ)
 		: "memory", "cc");
+	if (__builtin_expect(used == NOT_BY_RSEQ, 0))
+		ring->rseq = 0;
 	return used;
 }
 
@@ -192,12 +210,14 @@ static inline void note_fill(const struct mt_ring *ring, uint64_t fill)
 		latch(ring);
 }
 
-bool mt_ring_try(const struct mt_ring *ring, const struct mt_cell *cell)
+bool mt_ring_try(struct mt_ring *ring, const struct mt_cell *cell)
 {
-	uint64_t used = ring->rseq ? append_rseq(ring, (const uint64_t *)cell, 1,
-						 ring->bytes - CELL_BYTES)
-				   : append_helped(ring, cell);
+	uint64_t used = NOT_BY_RSEQ;
 
+	if (ring->rseq)
+		used = append_rseq(ring, (const uint64_t *)cell, 1, ring->bytes - CELL_BYTES);
+	if (used == NOT_BY_RSEQ)
+		used = append_helped(ring, cell);
 	note_fill(ring, used < ring->bytes ? used + CELL_BYTES : ring->bytes);
 	return used < ring->bytes;
 }
@@ -280,7 +300,7 @@ static bool give_up(void)
 	return false;
 }
 
-bool mt_ring_append(const struct mt_ring *ring, const struct mt_cell *cell)
+bool mt_ring_append(struct mt_ring *ring, const struct mt_cell *cell)
 {
 	while (!mt_ring_try(ring, cell))
 		if (!wait_for_room(ring, ring->bytes - CELL_BYTES))
@@ -288,7 +308,7 @@ bool mt_ring_append(const struct mt_ring *ring, const struct mt_cell *cell)
 	return true;
 }
 
-bool mt_ring_append_event(const struct mt_ring *ring, const struct mt_cell *cell)
+bool mt_ring_append_event(struct mt_ring *ring, const struct mt_cell *cell)
 {
 	if (mt_ring_try(ring, cell))
 		return true;
@@ -335,7 +355,7 @@ bool mt_ring_await_release(const struct mt_ring *ring, long at_most_ns)
 	return true;
 }
 
-bool mt_ring_append_blob(const struct mt_ring *ring, uint8_t kind, uint64_t *words, uint32_t bytes)
+bool mt_ring_append_blob(struct mt_ring *ring, uint8_t kind, uint64_t *words, uint32_t bytes)
 {
 	uint64_t n = mt_blob_cells(bytes), at_most = ring->bytes - n * CELL_BYTES, used;
 
@@ -344,6 +364,8 @@ bool mt_ring_append_blob(const struct mt_ring *ring, uint8_t kind, uint64_t *wor
 		used = append_rseq(ring, words, n, at_most);
 		if (used <= at_most)
 			break;
+		if (used == NOT_BY_RSEQ)
+			return false;
 		note_fill(ring, used);
 		if (never_waits())
 			return false;
@@ -354,8 +376,8 @@ bool mt_ring_append_blob(const struct mt_ring *ring, uint8_t kind, uint64_t *wor
 	return true;
 }
 
-void mt_piece_begin(struct mt_piece_writer *writer, const struct mt_ring *ring, uint8_t kind,
-		    uint16_t id, uint32_t bytes)
+void mt_piece_begin(struct mt_piece_writer *writer, struct mt_ring *ring, uint8_t kind, uint16_t id,
+		    uint32_t bytes)
 {
 	*writer = (struct mt_piece_writer){ 0 };
 	writer->ring = ring;

@@ -8,7 +8,8 @@
  *              collector and, in a damaged run, anything: none can make an append write
  *              outside of the ring.
  *   Errors:    false: nothing was appended: the collector is gone or, of an event or a stack's
- *              record, the ring is full and the run never waits (MT_PAUSE_NEVER)
+ *              record, the ring is full and the run never waits (MT_PAUSE_NEVER); of a blob,
+ *              the ring takes none any more
  *   Threads:   the one that holds the ring, with its signal handlers: appends nest, and may
  *              be left by siglongjmp()
  *   Bounds:    waits while the ring is full, or for the end of an episode of pressure, as long
@@ -27,14 +28,16 @@ struct mt_ring {
 	struct mt_thread *head;
 	char *cells;
 	uint32_t bytes; /* a power of two */
-	uint32_t rseq;	/* the C library has registered it for this thread */
+	/* The C library has registered it for this thread, which comes to an end of a section;
+	 * not set again. */
+	uint32_t rseq;
 	uint32_t slot;
 	uint32_t watermark; /* bytes in it that latch an episode of pressure */
 };
 
 /* A record on its way, in pieces. */
 struct mt_piece_writer {
-	const struct mt_ring *ring;
+	struct mt_ring *ring;
 	uint64_t w[3];
 	uint32_t word;
 	uint16_t index;
@@ -44,14 +47,14 @@ struct mt_piece_writer {
 };
 
 /* One try: false where the ring is full. */
-bool mt_ring_try(const struct mt_ring *ring, const struct mt_cell *cell);
+bool mt_ring_try(struct mt_ring *ring, const struct mt_cell *cell);
 
 /* Appends; waits for room, in every run: without what says whose a ring is, nothing means
  * anything.  A loss is counted. */
-bool mt_ring_append(const struct mt_ring *ring, const struct mt_cell *cell);
+bool mt_ring_append(struct mt_ring *ring, const struct mt_cell *cell);
 
 /* The same of an event, which is given up instead in a run that never waits. */
-bool mt_ring_append_event(const struct mt_ring *ring, const struct mt_cell *cell);
+bool mt_ring_append_event(struct mt_ring *ring, const struct mt_cell *cell);
 
 /* The slow way of mt_ring_heed(). */
 void mt_ring_park(const struct mt_ring *ring);
@@ -83,7 +86,7 @@ void mt_ring_wake_collector(void);
  * multiple of 8) follow, and 24 bytes behind them can be read.  Waits for room.  Only where
  * mt_ring_takes_blob().
  */
-bool mt_ring_append_blob(const struct mt_ring *ring, uint8_t kind, uint64_t *words, uint32_t bytes);
+bool mt_ring_append_blob(struct mt_ring *ring, uint8_t kind, uint64_t *words, uint32_t bytes);
 
 /* A blob needs the restartable sequence, and no more than half of the ring. */
 static inline bool mt_ring_takes_blob(const struct mt_ring *ring, uint32_t bytes)
@@ -101,8 +104,8 @@ static inline uint32_t mt_ring_pieces(uint32_t bytes)
 }
 
 /* Begins a record of so many bytes, a multiple of 8; id: another for each record. */
-void mt_piece_begin(struct mt_piece_writer *writer, const struct mt_ring *ring, uint8_t kind,
-		    uint16_t id, uint32_t bytes);
+void mt_piece_begin(struct mt_piece_writer *writer, struct mt_ring *ring, uint8_t kind, uint16_t id,
+		    uint32_t bytes);
 
 void mt_piece_word(struct mt_piece_writer *writer, uint64_t word);
 

@@ -147,6 +147,7 @@ hostile_c +=			\
 	%D%/sandboxed_handlers		\
 	%D%/signal_stacks		\
 	%D%/signals_waited_for		\
+	%D%/single_steps		\
 	%D%/small_limits		\
 	%D%/stays_stopped		\
 	%D%/sudden_ends			\

@@ -268,6 +268,51 @@ START_TEST(damaged_head)
 }
 END_TEST
 
+static void count_step(int signal)
+{
+	n_signals++;
+}
+
+#define TRAP_FLAG 0x100UL
+
+static void step(bool on)
+{
+	uint64_t flags = __builtin_ia32_readeflags_u64();
+
+	__builtin_ia32_writeeflags_u64(on ? flags | TRAP_FLAG : flags & ~TRAP_FLAG);
+}
+
+static bool append_blob(void)
+{
+	uint64_t words[sizeof(struct mt_cell) / 8 * 3] = { 0 };
+
+	return mt_ring_append_blob(&ring, MT_RECORD_STACK, words, 2 * MT_PIECE_BYTES);
+}
+
+/* Who is stepped appends, too, and once: no restartable sequence comes to an end there. */
+START_TEST(stepped)
+{
+	struct mt_cell first = cell_of(FROM_MAIN, 0), second = cell_of(FROM_MAIN, 1);
+	bool blob_on = false, first_on, second_on;
+
+	set_up(_i && rseq_is_registered());
+	memset((void *)seen, 0, sizeof(seen));
+	signal(SIGTRAP, count_step);
+	step(true);
+	if (_i == 2)
+		blob_on = append_blob();
+	first_on = mt_ring_try(&ring, &first);
+	step(false);
+	signal(SIGTRAP, SIG_DFL);
+	second_on = mt_ring_try(&ring, &second);
+	ck_assert_int_gt(n_signals, 0);
+	ck_assert(!blob_on && first_on && second_on);
+	ck_assert(!mt_ring_takes_blob(&ring, 2 * MT_PIECE_BYTES));
+	take(false);
+	ck_assert_uint_eq(seen[FROM_MAIN], 2);
+}
+END_TEST
+
 /* A full ring takes nothing; its peak says so. */
 START_TEST(full_ring)
 {
@@ -438,6 +483,7 @@ int main(void)
 	tcase_add_test(tests, handlers_jump_rseq);
 	tcase_add_test(tests, handlers_jump_helped);
 	tcase_add_loop_test(tests, damaged_head, 0, 2);
+	tcase_add_loop_test(tests, stepped, 0, 3);
 	tcase_add_loop_test(tests, full_ring, 0, 2);
 	tcase_add_loop_test(tests, gone_collector, 0, 2);
 	tcase_add_loop_test(tests, watermark, 0, 2);
