@@ -18,6 +18,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -30,6 +32,41 @@ struct gate_message {
 	char shim[128];
 	char run[MT_LAUNCH_RUN_BYTES];
 };
+
+static const int timer_kinds[] = { ITIMER_REAL, ITIMER_VIRTUAL, ITIMER_PROF };
+
+#define N_TIMERS (sizeof(timer_kinds) / sizeof(timer_kinds[0]))
+
+/* What was ours by exec(), for the command, and what no fork's child has from its parent. */
+struct bequest {
+	struct itimerval timers[N_TIMERS];
+	int death_signal; /* that comes when the parent ends; 0: none */
+};
+
+/* From here on no timer is ours. */
+static void bequeath(struct bequest *ret)
+{
+	const struct itimerval none = { 0 };
+
+	*ret = (struct bequest){ 0 };
+	for (size_t i = 0; i < N_TIMERS; i++)
+		setitimer(timer_kinds[i], &none, &ret->timers[i]);
+	prctl(PR_GET_PDEATHSIG, &ret->death_signal);
+}
+
+/* What they send until there is a command waits for it: the signals are blocked. */
+static void inherit_timers(const struct bequest *bequest)
+{
+	for (size_t i = 0; i < N_TIMERS; i++)
+		setitimer(timer_kinds[i], &bequest->timers[i], NULL);
+}
+
+/* Last: the kernel forgets it where the user changes. */
+static void inherit_death(const struct bequest *bequest)
+{
+	if (bequest->death_signal)
+		prctl(PR_SET_PDEATHSIG, bequest->death_signal);
+}
 
 static bool parse_id(const char *name, unsigned long *ret)
 {
@@ -137,11 +174,13 @@ int mt_launch_own_libraries(void)
 }
 
 __attribute__((noreturn)) static void child(char **command, const struct mt_user *user,
-					    const struct mt_forward *forward, int gate, int report)
+					    const struct mt_forward *forward,
+					    const struct bequest *bequest, int gate, int report)
 {
 	struct gate_message message;
 	int r;
 
+	inherit_timers(bequest);
 	if (read(gate, &message, sizeof(message)) != sizeof(message))
 		_exit(125);
 	r = set_preload(message.shim, false);
@@ -150,6 +189,7 @@ __attribute__((noreturn)) static void child(char **command, const struct mt_user
 	if (r == 0)
 		r = become(user);
 	if (r == 0) {
+		inherit_death(bequest);
 		mt_forward_restore(forward);
 		execvp(command[0], command);
 		r = mt_neg_errno();
@@ -165,6 +205,7 @@ int mt_launch_fork(char **command, const struct mt_user *user, const struct mt_f
 	mt_cleanup(mt_closep) int gate_out = -1;
 	mt_cleanup(mt_closep) int report_in = -1;
 	mt_cleanup(mt_closep) int report_out = -1;
+	struct bequest bequest;
 	int fds[2];
 	pid_t tgid;
 
@@ -177,13 +218,14 @@ int mt_launch_fork(char **command, const struct mt_user *user, const struct mt_f
 	report_in = fds[0];
 	report_out = fds[1];
 
+	bequeath(&bequest);
 	tgid = fork();
 	if (tgid < 0)
 		return mt_neg_errno();
 	if (tgid == 0) {
 		close(gate_out);
 		close(report_in);
-		child(command, user, forward, gate_in, report_out);
+		child(command, user, forward, &bequest, gate_in, report_out);
 	}
 	*ret = (struct mt_launch){
 		.tgid = tgid,

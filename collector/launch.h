@@ -6,7 +6,8 @@
  * Contract
  *   Input:     an argument vector for execvp(3).
  *   Ownership: mt_launch_fork() makes a child that waits for mt_launch_go(); one that is
- *              given up, by mt_launch_cancel(), never executes anything.
+ *              given up, by mt_launch_cancel(), never executes anything.  Interval timers
+ *              of ours become the command's.
  *   Errors:    negative errno.  mt_launch_go() returns what execvp() failed with.
  *   Threads:   one; signals must be blocked and their dispositions saved by
  *              collector/forward.h before the fork.

@@ -13,6 +13,7 @@ import socket
 import struct
 import subprocess
 import termios
+import time
 
 import judge
 import ledger
@@ -118,6 +119,32 @@ def forwarded_signals(capture):
             out = process.communicate(timeout=tracked.SECONDS)[0]
         if out != b"1\n" or process.returncode != COUNTER_STATUS:
             yield f"{number.name}: came {out!r} times, exit status {process.returncode}"
+
+
+def inherited_alarm(capture):
+    """Who sets an alarm and executes the command has it end by that, when it is time."""
+    for command in (["cat"], run_line(capture, "run.mtk", "cat")):
+        begin = time.monotonic()
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+                              preexec_fn=lambda: signal.alarm(1)) as process:
+            status = tracked.shell_status(process.wait(tracked.SECONDS))
+        if status != 128 + signal.SIGALRM or time.monotonic() - begin < 0.9:
+            yield f"{command[0]}: exit status {status}, {time.monotonic() - begin} s"
+
+
+def inherited_death(capture):
+    """Who has the command end with its parent by a signal has it end, though nobody can pass
+    that signal on."""
+    script = 'exec 3<&0; setpriv --pdeathsig KILL "$@" <&3 & wait'
+    command = run_line(capture, "run.mtk", "sh", "-c", "echo ready; exec cat")
+    with subprocess.Popen(["sh", "-c", script, "sh", *command], stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE) as process:
+        if process.stdout.readline() != b"ready\n":
+            yield "the command is not ready"
+        process.kill()
+        process.wait()
+        if not judge.eventually(lambda: not judge.own_children()):
+            yield f"goes on: {judge.own_children()}"
 
 
 def press(master, number):
