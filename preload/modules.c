@@ -100,7 +100,7 @@ struct pass {
 /* Was the loader executed, with the program for an argument? */
 static bool loader_is_exe(void)
 {
-	return !getauxval(AT_BASE);
+	return !mt_libc.getauxval(AT_BASE);
 }
 
 static bool read_link(const char *link)
@@ -114,7 +114,7 @@ static bool read_link(const char *link)
 /* The program's, for which the loader has left no more than the argument. */
 static bool read_program_path(void)
 {
-	const char *argument = (const char *)getauxval(AT_EXECFN);
+	const char *argument = (const char *)mt_libc.getauxval(AT_EXECFN);
 	char link[32] = "/proc/self/fd/";
 	size_t end = sizeof("/proc/self/fd/");
 	long fd, rest;
@@ -296,7 +296,7 @@ static void put_module(struct pass *pass, const struct dl_phdr_info *info)
 		.time_ns = mt_now_ns(),
 	};
 	const char *file = pass->index || loader_is_exe() ? path : "/proc/self/exe";
-	uint64_t vdso = getauxval(AT_SYSINFO_EHDR);
+	uint64_t vdso = mt_libc.getauxval(AT_SYSINFO_EHDR);
 	struct stat st;
 
 	read_headers(&record, info);

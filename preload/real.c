@@ -15,6 +15,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <sys/auxv.h>
 
 #include "preload/image.h"
 #include "preload/session.h"
@@ -60,6 +61,7 @@ static void resolve_libc(void)
 	} own[] = {
 		{ "clock_gettime", &mt_libc.clock_gettime, clock_gettime },
 		{ "dl_iterate_phdr", &mt_libc.dl_iterate_phdr, dl_iterate_phdr },
+		{ "getauxval", &mt_libc.getauxval, getauxval },
 		{ "pthread_mutexattr_init", &mt_libc.mutexattr_init, pthread_mutexattr_init },
 		{ "pthread_mutexattr_setrobust", &mt_libc.mutexattr_setrobust,
 		  pthread_mutexattr_setrobust },

@@ -24,6 +24,7 @@
 struct mt_libc {
 	int (*clock_gettime)(clockid_t clock, struct timespec *ret);
 	int (*dl_iterate_phdr)(int (*callback)(struct dl_phdr_info *, size_t, void *), void *arg);
+	unsigned long (*getauxval)(unsigned long type);
 	int (*mutexattr_init)(pthread_mutexattr_t *attr);
 	int (*mutexattr_setrobust)(pthread_mutexattr_t *attr, int robust);
 	int (*mutexattr_setpshared)(pthread_mutexattr_t *attr, int shared);

@@ -498,7 +498,7 @@ static bool join(void)
 	int err, tries = 0;
 
 	/* Another C library's mutexes are not those of the rings. */
-	if (!text || !gnu_get_libc_version || getauxval(AT_SECURE) ||
+	if (!text || !gnu_get_libc_version || mt_libc.getauxval(AT_SECURE) ||
 	    !mt_address_parse(&mt_session.address, text))
 		return false;
 	/* A collector that is slow, or stopped, is waited for as long as it lives.  It hangs up on

@@ -68,6 +68,7 @@ hostile_c +=			\
 	%D%/memory_image		\
 	%D%/odd_environment		\
 	%D%/own_allocator		\
+	%D%/own_names		\
 	%D%/preinit_dlsym		\
 	%D%/private_mount		\
 	%D%/raw_fork		\
@@ -109,7 +110,7 @@ hostile_files +=			\
 	%D%/openmp_loops.c		\
 	%D%/resolver_user.c
 
-%D%/own_allocator %D%/loader_held: hostile_flags = -rdynamic
+%D%/own_allocator %D%/loader_held %D%/own_names: hostile_flags = -rdynamic
 %D%/static_parent: hostile_flags = -static
 %D%/resolver_plugin.so: hostile_flags = -Wl,-z,lazy -Wl,-soname,resolver_plugin.so
 
