@@ -114,6 +114,22 @@ static bool reap(const struct mt_forward *f, pid_t tgid, int *ret_status)
 	return false;
 }
 
+/*
+ * Orphans of the command are our children where we are the first process of a PID namespace, as
+ * in a container: nobody else takes them away.  The collector's status is for who waits for it.
+ */
+static void reap_orphans(const struct mt_forward *f, pid_t tgid)
+{
+	siginfo_t info = { 0 };
+
+	while (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) == 0 && info.si_pid) {
+		if (info.si_pid == tgid || info.si_pid == f->waker)
+			return;
+		waitpid(info.si_pid, NULL, __WALL);
+		info.si_pid = 0;
+	}
+}
+
 bool mt_forward_handle(struct mt_forward *f, pid_t tgid, int *ret_status)
 {
 	struct signalfd_siginfo info;
@@ -122,6 +138,7 @@ bool mt_forward_handle(struct mt_forward *f, pid_t tgid, int *ret_status)
 		if (info.ssi_signo == SIGCHLD) {
 			if (reap(f, tgid, ret_status))
 				return true;
+			reap_orphans(f, tgid);
 		} else if (sent_by_somebody(f, &info)) {
 			kill(tgid, (int)info.ssi_signo);
 		}

@@ -27,7 +27,7 @@ struct mt_forward {
 	/* Told before we stop ourselves (true) and after (false); or NULL. */
 	void (*on_sleep)(void *ctx, bool asleep);
 	void *ctx;
-	pid_t waker; /* whose SIGCONT is for us alone; 0: nobody's */
+	pid_t waker; /* our child whose SIGCONT is for us alone, and whose end for others */
 	sigset_t mask;
 	sigset_t ignored;
 };
@@ -41,5 +41,6 @@ void mt_forward_release(struct mt_forward *forward);
 /* The command may have been left stopped by a pause: if it is, stops us, too. */
 void mt_forward_look(const struct mt_forward *forward, pid_t tgid);
 
-/* Handles the signals that are there; returns whether the command ended, with its status. */
+/* Handles the signals that are there, and ends of orphans that became our children; returns
+ * whether the command ended, with its status. */
 bool mt_forward_handle(struct mt_forward *forward, pid_t tgid, int *ret_status);

@@ -455,6 +455,22 @@ def few_descriptors(_):
         yield from ledger_problems(result.out, "run.mtk")
 
 
+def first_process(capture):
+    """As the first process of a PID namespace it lets no orphan of the command stay dead."""
+    script = """sh -c 'true &' | cat
+tries=0
+while grep -qs '^State:.Z' /proc/[0-9]*/status && [ $tries -lt 100 ]; do
+	tries=$((tries + 1))
+	sleep 0.1
+done
+[ $tries -lt 100 ]"""
+    namespace = ["unshare", "--pid", "--fork", "--mount-proc"]
+    result = tracked.run([*namespace, *run_line(capture, "run.mtk", "sh", "-c", script)])
+    if result != (0, b"", b""):
+        yield f"{result}"
+    yield from tracked.losses("run.mtk")
+
+
 def starters(capture):
     """Programs that start others, in other surroundings: as without us, and all recorded."""
     for number, line in enumerate(STARTERS):
