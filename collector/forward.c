@@ -7,7 +7,7 @@
  *     is meant for the command gives our writes an error.
  *   - The terminal's SIGTSTP stops us by way of the command, if it stops for it: what is on the
  *     terminal can be erased before (collector/status_line.h).
- *   - All signals in forwarded[] and SIGCHLD are blocked and have their default
+ *   - All signals that are forwarded and SIGCHLD are blocked and have their default
  *     disposition here, whatever was inherited: one that is ignored would not be queued.
  */
 #include "collector/forward.h"
@@ -20,11 +20,29 @@
 #include "base/err.h"
 #include "collector/proc_state.h"
 
-static const int forwarded[] = { SIGHUP,  SIGINT,    SIGQUIT, SIGTERM,	SIGUSR1, SIGUSR2,
-				 SIGALRM, SIGPIPE,   SIGCONT, SIGWINCH, SIGURG,	 SIGIO,
-				 SIGPROF, SIGVTALRM, SIGPWR,  SIGXFSZ,	SIGTSTP };
-
-#define N_FORWARDED (sizeof(forwarded) / sizeof(forwarded[0]))
+/*
+ * What somebody may send: but for SIGCHLD, and what comes of our own faults and of our own use of
+ * the terminal.  Of the real-time signals the C library has some for itself.
+ */
+static bool is_forwarded(int signo)
+{
+	switch (signo) {
+	case SIGKILL:
+	case SIGSTOP:
+	case SIGCHLD:
+	case SIGILL:
+	case SIGTRAP:
+	case SIGBUS:
+	case SIGFPE:
+	case SIGSEGV:
+	case SIGSYS:
+	case SIGTTIN:
+	case SIGTTOU:
+		return false;
+	default:
+		return signo < __SIGRTMIN || signo >= SIGRTMIN;
+	}
+}
 
 static void take(struct mt_forward *f, sigset_t *blocked, int signo)
 {
@@ -41,8 +59,9 @@ int mt_forward_init(struct mt_forward *f)
 
 	sigemptyset(&blocked);
 	sigemptyset(&f->ignored);
-	for (size_t i = 0; i < N_FORWARDED; i++)
-		take(f, &blocked, forwarded[i]);
+	for (int signo = 1; signo <= SIGRTMAX; signo++)
+		if (is_forwarded(signo))
+			take(f, &blocked, signo);
 	take(f, &blocked, SIGCHLD);
 	if (sigprocmask(SIG_BLOCK, &blocked, &f->mask) < 0)
 		return mt_neg_errno();
@@ -54,11 +73,9 @@ void mt_forward_restore(const struct mt_forward *f)
 {
 	const struct sigaction ign = { .sa_handler = SIG_IGN };
 
-	for (size_t i = 0; i < N_FORWARDED; i++)
-		if (sigismember(&f->ignored, forwarded[i]))
-			sigaction(forwarded[i], &ign, NULL);
-	if (sigismember(&f->ignored, SIGCHLD))
-		sigaction(SIGCHLD, &ign, NULL);
+	for (int signo = 1; signo <= SIGRTMAX; signo++)
+		if (sigismember(&f->ignored, signo) == 1)
+			sigaction(signo, &ign, NULL);
 	sigprocmask(SIG_SETMASK, &f->mask, NULL);
 }
 
@@ -69,6 +86,16 @@ static bool sent_by_somebody(const struct mt_forward *f, const struct signalfd_s
 		return false;
 	return info->ssi_code == SI_USER || info->ssi_code == SI_QUEUE ||
 	       info->ssi_code == SI_TKILL;
+}
+
+/* With the value that it was sent with, if it was sent with one. */
+static void pass_on(pid_t tgid, const struct signalfd_siginfo *info)
+{
+	const union sigval value = { .sival_ptr = (void *)(uintptr_t)info->ssi_ptr };
+	int signo = (int)info->ssi_signo;
+
+	if (info->ssi_code != SI_QUEUE || sigqueue(tgid, signo, value) < 0)
+		kill(tgid, signo);
 }
 
 /*
@@ -140,7 +167,7 @@ bool mt_forward_handle(struct mt_forward *f, pid_t tgid, int *ret_status)
 				return true;
 			reap_orphans(f, tgid);
 		} else if (sent_by_somebody(f, &info)) {
-			kill(tgid, (int)info.ssi_signo);
+			pass_on(tgid, &info);
 		}
 	}
 	return false;

@@ -27,6 +27,7 @@ CROWDED_NUMBERS = "00c0ffee00c0ffee:00decaff00decaff"
 CROWDED_S = 3
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1,
            signal.SIGUSR2, signal.SIGWINCH)
+SENT = (*SIGNALS, signal.SIGABRT, signal.SIGALRM, signal.SIGXCPU, signal.SIGRTMIN, signal.SIGRTMAX)
 RUNNER = f"{tracked.BUILD}/fixtures/long_runner"
 FIXTURE = f"{tracked.BUILD}/fixtures/malloc_free"
 STARTERS = (
@@ -110,7 +111,7 @@ class Running:
 
 def forwarded_signals(capture):
     """What memtrack-run is sent, the command gets, once, and may handle."""
-    for number in SIGNALS:
+    for number in SENT:
         command = run_line(capture, "run.mtk", f"{judge.HERE}/signal_counter", str(int(number)))
         with subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True) as process:
             if process.stdout.readline() != b"ready\n":
