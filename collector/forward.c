@@ -79,12 +79,23 @@ void mt_forward_restore(const struct mt_forward *f)
 	sigprocmask(SIG_SETMASK, &f->mask, NULL);
 }
 
-/* Whether a process sent it, rather than the terminal or a timer of the kernel. */
-static bool sent_by_somebody(const struct mt_forward *f, const struct signalfd_siginfo *info)
+/*
+ * The end of a terminal: SIGHUP, and SIGCONT for who is stopped, to the session's leader alone.
+ * Where that is us, it would have been the command.
+ */
+static bool is_hangup(const struct signalfd_siginfo *info)
+{
+	return info->ssi_code == SI_KERNEL &&
+	       (info->ssi_signo == SIGHUP || info->ssi_signo == SIGCONT) && getsid(0) == getpid();
+}
+
+/* Whether it is for the command that has not got it: from a process, rather than from the terminal
+ * or a timer of the kernel. */
+static bool is_for_command(const struct mt_forward *f, const struct signalfd_siginfo *info)
 {
 	if (f->waker && info->ssi_pid == (uint32_t)f->waker && info->ssi_signo == SIGCONT)
 		return false;
-	return info->ssi_code == SI_USER || info->ssi_code == SI_QUEUE ||
+	return is_hangup(info) || info->ssi_code == SI_USER || info->ssi_code == SI_QUEUE ||
 	       info->ssi_code == SI_TKILL;
 }
 
@@ -166,7 +177,7 @@ bool mt_forward_handle(struct mt_forward *f, pid_t tgid, int *ret_status)
 			if (reap(f, tgid, ret_status))
 				return true;
 			reap_orphans(f, tgid);
-		} else if (sent_by_somebody(f, &info)) {
+		} else if (is_for_command(f, &info)) {
 			pass_on(tgid, &info);
 		}
 	}

@@ -5,8 +5,9 @@
  *
  * A signal that somebody sends to memtrack-run is sent on to the command.  One that the
  * terminal sends has reached the command already, as a member of the same group, and is
- * not sent twice.  A command that stops stops memtrack-run too, so that a shell sees it; but not
- * one that memtrack has stopped for a pause (collector/holds.h).
+ * not sent twice; but for the terminal's end, of which only the session's leader is told.
+ * A command that stops stops memtrack-run too, so that a shell sees it; but not one that
+ * memtrack has stopped for a pause (collector/holds.h).
  *
  * Contract
  *   Ownership: mt_forward_init() blocks the signals and remembers mask and dispositions;

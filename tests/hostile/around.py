@@ -185,6 +185,21 @@ def terminal_signals(capture):
             yield f"{number.name}: terminal shows {said!r}, exit status {status}"
 
 
+def hung_up(capture):
+    """A terminal that goes tells the session's leader, and the command is told by that."""
+    script = "trap 'exit 7' HUP; echo ready; for i in $(seq 300); do sleep 0.1; done"
+    command = run_line(capture, "run.mtk", "sh", "-c", script)
+    child, master = pty.fork()
+    if child == 0:
+        os.execv(command[0], command)
+    read_terminal(master, b"ready")
+    os.close(master)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if status != 7:
+        yield f"exit status {status}"
+    yield from tracked.losses("run.mtk")
+
+
 def broken_pipe(capture):
     """A writer whose reader has gone dies of it."""
     command = run_line(capture, "run.mtk", "sh", "-c", "while :; do echo yes; done")
