@@ -5,9 +5,11 @@
 import os
 import re
 import resource
+import select
 import shutil
 import signal
 import subprocess
+import sys
 
 import tap
 import tracked
@@ -17,6 +19,18 @@ SIGNALS = ("HUP", "INT", "QUIT", "ABRT", "KILL", "USR1", "SEGV", "PIPE", "ALRM",
 TEXT = b"".join(b"line %d, which goes through\n" % i for i in range(5000)) + b"\0\xff no newline"
 OWN_VARIABLES = ("LD_PRELOAD", "MEMTRACK_RUN")
 PRELOADED = "libm.so.6"
+SOON_SECONDS = 10
+# All that a program can wait for; it ends with SIGTERM.
+WAITER = """
+import signal
+waited = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
+signal.pthread_sigmask(signal.SIG_BLOCK, waited)
+print("ready", flush=True)
+number = 0
+while number != signal.SIGTERM:
+    number = signal.sigwaitinfo(waited).si_signo
+    print(number, flush=True)
+"""
 
 
 def exit_statuses(capture):
@@ -113,9 +127,35 @@ def own_options(capture):
             yield f"exit status {result.status}, prints {result.out!r}, says {result.err!r}"
 
 
+def sent_on(capture):
+    """What is sent to memtrack-run comes to the command, and does nothing to memtrack-run."""
+    kept = {signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD, signal.SIGTTIN, signal.SIGTTOU,
+            signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGTRAP,
+            signal.SIGSYS}
+    others = signal.valid_signals() - kept - {signal.SIGTERM}
+    command = [tracked.RUN, "-o", "sent.mtk", f"--capture={capture}", "--", sys.executable, "-c",
+               WAITER]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0,
+                          start_new_session=True) as process:
+        process.stdout.readline()
+        for number in (*sorted(others), signal.SIGTERM):
+            process.send_signal(number)
+            if not select.select([process.stdout], [], [], SOON_SECONDS)[0]:
+                os.killpg(process.pid, signal.SIGKILL)
+                yield f"signal {number} did not come"
+                break
+            came = process.stdout.readline()
+            if came != b"%d\n" % number:
+                yield f"signal {number}: {came!r} came"
+        err = process.communicate(timeout=tracked.SECONDS)[1]
+    if process.returncode or err:
+        yield f"exit status {process.returncode}, says {err!r}"
+
+
 CASES = (
     ("exit statuses", exit_statuses),
     ("deaths by signals", deaths),
+    ("signals for memtrack-run", sent_on),
     ("surroundings and streams", surroundings),
     ("LD_PRELOAD is extended", preloads),
     ("the file without -o", default_output),
