@@ -244,7 +244,8 @@ int mt_launch_go(struct mt_launch *launch, const char *shim, const char *run)
 	if (snprintf(message.shim, sizeof(message.shim), "%s", shim) >= (int)sizeof(message.shim) ||
 	    snprintf(message.run, sizeof(message.run), "%s", run) >= (int)sizeof(message.run))
 		return -ENAMETOOLONG;
-	if (write(launch->gate, &message, sizeof(message)) != sizeof(message))
+	/* One that was killed at the gate has ended as a command that was killed later. */
+	if (write(launch->gate, &message, sizeof(message)) != sizeof(message) && errno != EPIPE)
 		return mt_neg_errno();
 	mt_closep(&launch->gate);
 	launch->gate = -1;

@@ -8,7 +8,8 @@
  *   Ownership: mt_launch_fork() makes a child that waits for mt_launch_go(); one that is
  *              given up, by mt_launch_cancel(), never executes anything.  Interval timers
  *              of ours become the command's.
- *   Errors:    negative errno.  mt_launch_go() returns what execvp() failed with.
+ *   Errors:    negative errno.  mt_launch_go() returns what execvp() failed with; 0 also if the
+ *              child was killed before that, which waitpid(2) tells.
  *   Threads:   one; signals must be blocked and their dispositions saved by
  *              collector/forward.h before the fork.
  *

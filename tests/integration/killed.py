@@ -25,6 +25,26 @@ def kill_target(capture):
         yield from tracked.losses(artifact)
 
 
+def kill_waiting(capture):
+    """The command's process is killed before it executes: an end like any other."""
+    collector = f"{tracked.BUILD}/collector/memtrack-collector"
+    with open("killing", "w", encoding="utf-8") as file:
+        file.write("#!/bin/sh\nread -r others </proc/$PPID/task/$PPID/children\n"
+                   "for child in $others; do\n"
+                   "\t[ $child = $$ ] || kill -KILL $child\ndone\n"
+                   f"exec '{collector}' \"$@\"\n")
+    os.chmod("killing", 0o755)
+    artifact = f"waiting.{capture}.mtk"
+    result = tracked.track(["echo", "begun"], capture, artifact,
+                           env={**os.environ, "MEMTRACK_COLLECTOR": os.path.abspath("killing")})
+    if result.status != 128 + signal.SIGKILL or result.out or result.err:
+        yield f"exit status {result.status}, prints {result.out!r}, says {result.err!r}"
+        return
+    totals = tracked.report(artifact)
+    if not totals["complete"] or totals["exit_signal"] != signal.SIGKILL:
+        yield f"complete: {totals['complete']}, signal {totals['exit_signal']}"
+
+
 def kill_collector(capture):
     """The target goes on and ends as it would; memtrack-run says what happened."""
     artifact = f"collector.{capture}.mtk"
@@ -56,6 +76,7 @@ def main():
     for capture in tracked.CAPTURES:
         reason = tracked.missing(capture)
         for title, function in ((f"the target is killed, {capture}", kill_target),
+                                (f"the target is killed early, {capture}", kill_waiting),
                                 (f"the collector is killed, {capture}", kill_collector)):
             if reason:
                 results.skip(title, reason)
