@@ -203,6 +203,17 @@ def cut(artifact):
         yield from wrong_counts(found)
 
 
+def cut_early(artifact):
+    """Nobody knows whether it had stacks: it is not said that it had none."""
+    with open(artifact, "rb") as file:
+        content = file.read()
+    with open("early.mtk", "wb") as file:
+        file.write(content[:len(content) // 4])
+    status, _, said = verify("early.mtk")
+    if status != 1 or "is incomplete" not in said or "has none" in said:
+        yield f"exit status {status}, says {said}"
+
+
 def longer_than_the_budget(lines):
     """A window that the header's budget does not allow has no digest."""
     make("budget.mtk", [set_field(line, "budget", 4097) if line.startswith("header ") else line
@@ -231,6 +242,7 @@ def check_changed(results):
     results.attempt("a window longer than the budget", longer_than_the_budget, lines)
     results.attempt("a file that is gone, or another", a_file_that_is_gone)
     results.attempt("an artifact that is cut", cut, artifact)
+    results.attempt("an artifact that is cut before its stacks", cut_early, artifact)
 
 
 def main():
