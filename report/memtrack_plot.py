@@ -8,6 +8,7 @@
 
 import argparse
 import dataclasses
+import errno
 import io
 import logging
 import os
@@ -520,6 +521,8 @@ def parse_arguments(arguments):
 
 
 def print_out(text):
+    if sys.stdout is None:
+        raise Refusal(f"cannot write to standard output: {os.strerror(errno.EBADF)}")
     try:
         sys.stdout.write(text)
         sys.stdout.flush()

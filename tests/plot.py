@@ -358,6 +358,14 @@ def full_device():
             yield f"{arguments}: exit status {done.returncode}, {done.stderr!r}"
 
 
+def closed_output():
+    for arguments in (("known.json", "-o", "x.png"), ("--help",)):
+        done = subprocess.run(["sh", "-c", 'exec "$@" >&-', "sh", PLOT, *arguments],
+                              stderr=subprocess.PIPE, check=False)
+        if done.returncode != 1 or done.stderr.count(b"\n") != 1:
+            yield f"{arguments}: exit status {done.returncode}, {done.stderr!r}"
+
+
 def main():
     results = tap.Tap()
     for shape in PLAYED_SECONDS:
@@ -386,6 +394,7 @@ def main():
     bad_usage(results)
     results.attempt("no matplotlib", no_matplotlib)
     results.attempt("standard output to a full device", full_device)
+    results.attempt("standard output that is closed", closed_output)
     results.plan()
 
 
