@@ -73,13 +73,14 @@ struct run {
 	bool done;		 /* the collector said so */
 };
 
-/* A descriptor that the command is to find closed must not become one of ours. */
+/* A descriptor that the command is to find closed must not become one of ours.  Nor can it be used
+ * now: what is printed is not to be taken for printed. */
 static int fill_standard_descriptors(void)
 {
 	for (int fd = 0; fd < 3; fd++) {
 		if (fcntl(fd, F_GETFD) >= 0 || errno != EBADF)
 			continue;
-		if (open("/dev/null", O_RDWR | O_CLOEXEC) < 0)
+		if (open("/dev/null", (fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) | O_CLOEXEC) < 0)
 			return mt_neg_errno();
 	}
 	return 0;

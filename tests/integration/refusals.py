@@ -129,6 +129,13 @@ def full_output():
             yield f"{command}: exit status {done.returncode}, {done.stderr!r}"
 
 
+def closed_output():
+    for command, status in ((tracked.RUN, 125), (tracked.REPORT, 1)):
+        done = tracked.run(["sh", "-c", 'exec "$1" --help >&-', "sh", command])
+        if done.status != status or done.err.count(b"\n") != 1:
+            yield f"{command}: exit status {done.status}, {done.err!r}"
+
+
 def main():
     results = tap.Tap()
     make_files()
@@ -143,6 +150,7 @@ def main():
     results.attempt("names with control characters", control_characters)
     results.attempt("no collector", no_collector)
     results.attempt("help, to a full device", full_output)
+    results.attempt("help, to a closed descriptor", closed_output)
     results.attempt("artifacts that are cut", read_cut)
     results.plan()
 
