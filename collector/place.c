@@ -66,16 +66,19 @@ static int make_directory(struct mt_place *place)
 	return r;
 }
 
-static int copy_file(const char *from, const char *to)
+/* what: the file of the two that an error is about. */
+static int copy_file(const char *from, const char *to, const char **what)
 {
 	mt_cleanup(mt_closep) int in = -1;
 	mt_cleanup(mt_closep) int out = -1;
 	char block[65536];
 	ssize_t n;
 
+	*what = from;
 	in = open(from, O_RDONLY | O_CLOEXEC);
 	if (in < 0)
 		return mt_neg_errno();
+	*what = to;
 	out = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0755);
 	if (out < 0)
 		return mt_neg_errno();
@@ -85,9 +88,11 @@ static int copy_file(const char *from, const char *to)
 			if (w < 0)
 				return mt_neg_errno();
 		}
-	if (n < 0 || fchmod(out, 0755) < 0)
+	if (n < 0) {
+		*what = from;
 		return mt_neg_errno();
-	return 0;
+	}
+	return fchmod(out, 0755) < 0 ? mt_neg_errno() : 0;
 }
 
 static int make_empty_library(const char *directory)
@@ -131,6 +136,7 @@ static int divide_by_platform(struct mt_place *place)
 
 int mt_place_open(const char *shim_source, struct mt_place *place)
 {
+	const char *what;
 	int r;
 
 	*place = (struct mt_place){ 0 };
@@ -139,12 +145,12 @@ int mt_place_open(const char *shim_source, struct mt_place *place)
 		return r;
 	snprintf(place->shim, sizeof(place->shim), "%s/%s", place->directory, MT_SHIM_NAME);
 	snprintf(place->socket, sizeof(place->socket), "%s/socket", place->directory);
-	snprintf(place->what, sizeof(place->what), "%s", shim_source);
-	r = copy_file(shim_source, place->shim);
+	r = copy_file(shim_source, place->shim, &what);
 	if (r == 0) {
-		snprintf(place->what, sizeof(place->what), "%s", place->directory);
+		what = place->directory;
 		r = divide_by_platform(place);
 	}
+	snprintf(place->what, sizeof(place->what), "%s", what);
 	if (r < 0)
 		mt_place_close(place);
 	return r;

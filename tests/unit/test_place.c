@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -288,6 +289,19 @@ START_TEST(no_shim)
 }
 END_TEST
 
+/* Where there is no room is told, not what was to be put there. */
+START_TEST(no_room)
+{
+	const struct rlimit little = { 4096, 4096 };
+	struct mt_place place;
+
+	signal(SIGXFSZ, SIG_IGN);
+	ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &little), 0);
+	ck_assert_int_eq(mt_place_open("/bin/true", &place), -EFBIG);
+	ck_assert_str_eq(place.what, place.shim);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("place");
@@ -304,6 +318,7 @@ int main(void)
 	tcase_add_test(tcase, heirs);
 	tcase_add_test(tcase, platforms);
 	tcase_add_test(tcase, no_shim);
+	tcase_add_test(tcase, no_room);
 	suite_add_tcase(suite, tcase);
 	srunner_run_all(runner, CK_ENV);
 	failed = srunner_ntests_failed(runner);
