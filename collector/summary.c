@@ -96,7 +96,8 @@ static void summarize(const struct mt_summary *s)
 				"pressure: %" PRIu64 " episodes, %" PRIu32
 				" processes paused at most",
 				n->episodes, n->most_paused);
-	if (n->live_processes)
+	/* After an error nobody has looked who ended. */
+	if (n->live_processes && !s->error)
 		mt_channel_tell(s->channel, MT_MESSAGE_SUMMARY,
 				"processes that go on, not recorded any more: %" PRIu32,
 				n->live_processes);

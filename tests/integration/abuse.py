@@ -68,12 +68,14 @@ def lines(artifact):
 def full_disk(capture):
     """The program goes on to its end, although nobody empties its rings any more."""
     script = ("mkdir -p small && mount -t tmpfs -o size=256k none small && "
-              f"exec {tracked.RUN} -o small/x.mtk --capture={capture} -- {STORM} 4 200000")
+              f"exec {tracked.RUN} -v -o small/x.mtk --capture={capture} -- {STORM} 4 200000")
     result = tracked.run(["unshare", "-m", "sh", "-c", script])
     if result.status != LOST_STATUS or b"No space left" not in result.err:
         yield f"exit status {result.status}, says {result.err!r}"
     if b"\n" not in result.out:
         yield f"the command printed {result.out!r}"
+    if b"go on" in result.err:
+        yield f"says of processes that have ended that they go on: {result.err!r}"
 
 
 def touched_by_others(capture):
