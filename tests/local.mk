@@ -50,6 +50,7 @@ include $(top_srcdir)/tests/hostile/local.mk
 include $(top_srcdir)/tests/model/local.mk
 
 test_scripts +=			\
+	%D%/bench.test		\
 	%D%/budget.test		\
 	%D%/exports.test	\
 	%D%/headers.test	\

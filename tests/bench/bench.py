@@ -14,6 +14,7 @@ import shutil
 import sys
 import tempfile
 
+import arguments
 import figures
 import machine
 import rendering
@@ -154,11 +155,12 @@ def parse_options():
     parser = argparse.ArgumentParser(
         description="Programs under nothing, memtrack and its peers, side by side.")
     parser.add_argument("--quick", action="store_true", help="the subset that matters, once over")
-    parser.add_argument("--rounds", type=int, help="default: 5, with --quick 3")
+    parser.add_argument("--rounds", type=arguments.positive, help="default: 5, with --quick 3")
     parser.add_argument("--workloads", type=names, metavar="NAME,...")
     parser.add_argument("--tools", type=names, metavar="NAME,...")
-    parser.add_argument("--seconds", type=int, default=120, help="most that a run may take")
-    parser.add_argument("--json", metavar="FILE", help="all raw values")
+    parser.add_argument("--seconds", type=arguments.positive, default=120,
+                        help="most that a run may take")
+    parser.add_argument("--json", type=arguments.writable, metavar="FILE", help="all raw values")
     return parser.parse_args()
 
 

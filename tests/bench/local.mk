@@ -23,6 +23,7 @@ check_PROGRAMS += %D%/replay_stacks
 %C%_replay_stacks_LDADD   = collector/libcollector.a $(XXHASH_LIBS)
 
 EXTRA_DIST +=			\
+	%D%/arguments.py	\
 	%D%/attached.py		\
 	%D%/bench.py		\
 	%D%/figures.py		\

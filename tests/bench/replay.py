@@ -10,6 +10,7 @@ import os
 import sys
 import tempfile
 
+import arguments
 import machine
 import running
 import workloads
@@ -107,7 +108,7 @@ def print_rows(rows):
 def main():
     parser = argparse.ArgumentParser(
         description="Stacks of real programs through the codec, offline.")
-    parser.add_argument("--json", metavar="FILE")
+    parser.add_argument("--json", type=arguments.writable, metavar="FILE")
     options = parser.parse_args()
     rows = []
     for name, commands, limit in (("python", lambda _: loop(), 10 ** 9),
