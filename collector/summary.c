@@ -41,9 +41,14 @@ static void summarize(const struct mt_summary *s)
 	const struct mt_pipeline_counts *n = s->counts;
 	const struct mt_control *control = s->control;
 	const struct mt_stacks_counts *st = &n->stacks;
+	uint64_t lost_in_shim = control->lost_stacks;
+	char never_captured[64] = "";
 	struct rusage used;
 
 	getrusage(RUSAGE_SELF, &used);
+	if (lost_in_shim)
+		snprintf(never_captured, sizeof(never_captured),
+			 ", of them never captured %" PRIu64, lost_in_shim);
 	mt_channel_tell(s->channel, MT_MESSAGE_SUMMARY, "capture: %s%s%s",
 			s->probes ? "ebpf" : "inline", s->why_inline[0] ? "; " : "", s->why_inline);
 	mt_channel_tell(s->channel, MT_MESSAGE_SUMMARY,
@@ -64,9 +69,9 @@ static void summarize(const struct mt_summary *s)
 	mt_channel_tell(s->channel, MT_MESSAGE_SUMMARY,
 			"stack records: mismatches %" PRIu64 ", stale %" PRIu64
 			", malformed %" PRIu64 ", duplicates %" PRIu64 ", gaps %" PRIu64
-			", dropped %" PRIu64 "; lost %" PRIu64 ", of them never captured %" PRIu64,
+			", dropped %" PRIu64 "; lost %" PRIu64 "%s",
 			st->mismatches, st->stale, st->malformed, st->duplicates, st->gaps,
-			st->dropped, st->lost, (uint64_t)control->lost_stacks);
+			st->dropped, st->lost, never_captured);
 	for (enum mt_fault i = 0; s->faults && i < _MT_FAULT_MAX; i++)
 		if (mt_faults_done(s->faults, i))
 			mt_channel_tell(s->channel, MT_MESSAGE_SUMMARY,
