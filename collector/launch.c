@@ -77,7 +77,7 @@ static bool parse_id(const char *name, unsigned long *ret)
 		return false;
 	errno = 0;
 	*ret = strtoul(text, &end, 10);
-	return !errno && !*end && *ret <= UINT32_MAX;
+	return !errno && !*end && *ret < UINT32_MAX; /* which would leave what is */
 }
 
 void mt_launch_user(struct mt_user *ret)
