@@ -246,6 +246,7 @@ int mt_run_options_parse(int argc, char **argv, struct mt_run_options *o)
 		{ "version", no_argument, NULL, 'V' },
 		{ NULL, 0, NULL, 0 },
 	};
+	bool keep_given = false;
 	int opt, r;
 
 	*o = (struct mt_run_options){
@@ -270,7 +271,7 @@ int mt_run_options_parse(int argc, char **argv, struct mt_run_options *o)
 			o->no_learned_stacks = true;
 			break;
 		case OPTION_KEEP_STACKS:
-			o->keep_stacks = true;
+			o->keep_stacks = keep_given = true;
 			break;
 		case OPTION_NO_STACKS:
 			o->no_stacks = true;
@@ -291,6 +292,10 @@ int mt_run_options_parse(int argc, char **argv, struct mt_run_options *o)
 		default:
 			return complain_option(argv, opt);
 		}
+	}
+	if (keep_given && o->no_stacks) {
+		mt_say("--keep-stacks with --no-stacks: there are none to keep; give one of them");
+		return 1 + MT_STATUS_FAILED;
 	}
 	o->command = argv + optind;
 	r = check_options(o);
