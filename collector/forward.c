@@ -154,16 +154,20 @@ static bool reap(const struct mt_forward *f, pid_t tgid, int *ret_status)
 
 /*
  * Orphans of the command are our children where we are the first process of a PID namespace, as
- * in a container: nobody else takes them away.  The collector's status is for who waits for it.
+ * in a container: nobody else takes them away.  The collector's status is kept for who asks for it.
  */
-static void reap_orphans(const struct mt_forward *f, pid_t tgid)
+static void reap_orphans(struct mt_forward *f, pid_t tgid)
 {
 	siginfo_t info = { 0 };
 
 	while (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) == 0 && info.si_pid) {
-		if (info.si_pid == tgid || info.si_pid == f->waker)
+		bool ours = f->waker && info.si_pid == f->waker && !f->waker_ended;
+
+		if (info.si_pid == tgid)
 			return;
-		waitpid(info.si_pid, NULL, __WALL);
+		/* Left there, it would be the first that is found, and hide all others. */
+		waitpid(info.si_pid, ours ? &f->waker_status : NULL, __WALL);
+		f->waker_ended |= ours;
 		info.si_pid = 0;
 	}
 }

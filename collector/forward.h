@@ -28,7 +28,9 @@ struct mt_forward {
 	/* Told before we stop ourselves (true) and after (false); or NULL. */
 	void (*on_sleep)(void *ctx, bool asleep);
 	void *ctx;
-	pid_t waker; /* our child whose SIGCONT is for us alone, and whose end for others */
+	pid_t waker;	  /* our child whose SIGCONT is for us alone, or 0 */
+	bool waker_ended; /* before the command */
+	int waker_status; /* then, as of waitpid(2) */
 	sigset_t mask;
 	sigset_t ignored;
 };

@@ -522,6 +522,13 @@ static void await_end(struct run *run)
 		kill(run->collector, SIGKILL);
 }
 
+/* How the collector ended, as waitpid(2) says; waits for that.  False: nobody knows. */
+static bool collector_end(const struct run *run, int *ret)
+{
+	*ret = run->forward.waker_status;
+	return run->forward.waker_ended || waitpid(run->collector, ret, 0) == run->collector;
+}
+
 static void end_collector(struct run *run, int status)
 {
 	int end;
@@ -540,7 +547,7 @@ static void end_collector(struct run *run, int status)
 		check_output(run);
 		return;
 	}
-	if (waitpid(run->collector, &end, 0) == run->collector && WIFSIGNALED(end))
+	if (collector_end(run, &end) && WIFSIGNALED(end))
 		mt_say("the collector was killed by signal %d; '%s' ends before that and the "
 		       "command"
 		       " went on untracked",

@@ -472,7 +472,8 @@ def few_descriptors(_):
 
 
 def first_process(capture):
-    """As the first process of a PID namespace it lets no orphan of the command stay dead."""
+    """As the first process of a PID namespace it lets no orphan of the command stay dead, be the
+    collector there or not."""
     script = """sh -c 'true &' | cat
 tries=0
 while grep -qs '^State:.Z' /proc/[0-9]*/status && [ $tries -lt 100 ]; do
@@ -480,11 +481,18 @@ while grep -qs '^State:.Z' /proc/[0-9]*/status && [ $tries -lt 100 ]; do
 	sleep 0.1
 done
 [ $tries -lt 100 ]"""
+    killed = """for child in $(cat /proc/1/task/1/children); do
+	[ $child = $$ ] || kill -9 $child
+done
+"""
     namespace = ["unshare", "--pid", "--fork", "--mount-proc"]
     result = tracked.run([*namespace, *run_line(capture, "run.mtk", "sh", "-c", script)])
     if result != (0, b"", b""):
         yield f"{result}"
     yield from tracked.losses("run.mtk")
+    result = tracked.run([*namespace, *run_line(capture, "run.mtk", "sh", "-c", killed + script)])
+    if result.status != 121 or b"killed by signal 9" not in result.err:
+        yield f"without the collector: {result}"
 
 
 def starters(capture):
