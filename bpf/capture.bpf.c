@@ -440,12 +440,13 @@ __noinline int note_stacks(void)
 	return 0;
 }
 
-/* For len bytes more on the ring "stacks", with so many in it: a poller is woken once there are
- * wakeup_bytes. */
+/* For a record of len bytes more on the ring "stacks", with so many bytes in it: a poller is woken
+ * once there are wakeup_bytes. */
 static __always_inline __u64 wakeup_flags(__u64 fill, __u64 len)
 {
-	return fill < wakeup_bytes && fill + len >= wakeup_bytes ? BPF_RB_FORCE_WAKEUP
-								 : BPF_RB_NO_WAKEUP;
+	int wakes = fill < wakeup_bytes && fill + BPF_RINGBUF_HDR_SZ + len >= wakeup_bytes;
+
+	return wakes ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
 }
 
 /* Puts the record on the ring, which then may be over its watermark. */
@@ -566,7 +567,8 @@ __noinline int capture_raw(__u64 slot_epoch, __u64 seq, __u64 start, __u64 end)
 	for (k = 0; k < MT_GROUP_WORDS; k++)
 		((__u64 *)last)[k] = 0;
 	if (bpf_probe_read_user(words, bytes, (void *)start)) {
-		bpf_ringbuf_discard(record, BPF_RB_NO_WAKEUP);
+		/* Its room is not free before it is passed over. */
+		bpf_ringbuf_discard(record, wakeup_flags(fill, raw_record_bytes()));
 		return MT_PROBE_FAULT;
 	}
 	MT_NO_UNROLL

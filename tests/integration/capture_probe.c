@@ -692,7 +692,8 @@ static void *wait_for_stacks(void *ret)
 {
 	struct pollfd fd = { .fd = mt_probes_stacks_fd(probes), .events = POLLIN };
 
-	*(int *)ret = poll(&fd, 1, 20000);
+	/* At a time-out it would look, too: who is not woken is ended by the test's. */
+	*(int *)ret = poll(&fd, 1, -1);
 	return NULL;
 }
 
@@ -717,6 +718,22 @@ START_TEST(amount_wakes)
 	}
 	pthread_join(thread, NULL);
 	ck_assert_int_eq(woken, 1);
+	close_run();
+}
+END_TEST
+
+/* So does a window as it is, and what is left of one that could not be read. */
+START_TEST(raw_wakes)
+{
+	pthread_t thread;
+
+	open_raw(32768, 65536);
+	first_window(20000);
+	madvise((char *)((player.start + 8192) & ~4095ULL), _i ? 4096 : 0, MADV_DONTNEED);
+	pthread_create(&thread, NULL, wait_for_stacks, &(int){ 0 });
+	usleep(100000);
+	ck_assert_uint_eq(probe_raw(1), _i ? MT_PROBE_FAULT : MT_PROBE_SENT);
+	pthread_join(thread, NULL);
 	close_run();
 }
 END_TEST
@@ -773,6 +790,7 @@ int main(void)
 	tcase_add_test(cases, raw_refused);
 	tcase_add_test(cases, raw_full_ring);
 	tcase_add_test(cases, amount_wakes);
+	tcase_add_loop_test(cases, raw_wakes, 0, 2);
 	tcase_add_test(cases, what_can_not_be_attached);
 	tcase_add_test(cases, sizes_that_are_none);
 	srunner_run_all(runner, CK_NORMAL);
