@@ -21,8 +21,8 @@
  *   Bounds:    not seen are filters by syscall(SYS_seccomp) without PR_SET_NO_NEW_PRIVS,
  *              and those that were there before the program began.  A thread, or a fork's
  *              child, that allocates for the first time in a sandbox can not do without
- *              rt_sigprocmask, mprotect, madvise, getpid and gettid; where there is no slot
- *              left it needs readlink, clone and wait4, for a child that asks for more.
+ *              rt_sigprocmask, mmap, mprotect, madvise, getpid and gettid; where there is no
+ *              slot left it needs readlink, clone and wait4, for a child that asks for more.
  */
 #include <stdbool.h>
 #include <stdint.h>
