@@ -80,7 +80,7 @@ static const char *plural(uint64_t n)
 	return n == 1 ? "" : "s";
 }
 
-/* What a shell takes as this word; not of a word with quotes of both kinds. */
+/* What a shell takes as this word; not of one with ' that has what " does not hide, too. */
 static const char *quote_of(const char *word)
 {
 	if (*word && !strpbrk(word, " \t\n'\"\\$&;|<>()*?`#[]{}~!"))
