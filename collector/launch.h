@@ -7,7 +7,8 @@
  *   Input:     an argument vector for execvp(3).
  *   Ownership: mt_launch_fork() makes a child that waits for mt_launch_go(); one that is
  *              given up, by mt_launch_cancel(), never executes anything.  Interval timers
- *              of ours become the command's.
+ *              of ours become the command's; the signal that would tell us of our parent's
+ *              end tells it of ours.
  *   Errors:    negative errno.  mt_launch_go() returns what execvp() failed with; 0 also if the
  *              child was killed before that, which waitpid(2) tells.
  *   Threads:   one; signals must be blocked and their dispositions saved by
