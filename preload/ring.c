@@ -14,6 +14,10 @@
  *     section: it is restarted at each step.  After RESTARTS_MAX of them in one append the
  *     ring is helped for good: both ways at a time do not know of each other's cells.  So a
  *     section looks, too, whether a handler has decided that meanwhile.
+ *   - A handler may fork in the middle of an append, and its child come back from there.  The
+ *     ring is its parent's, who does the append; to the child it happened before the fork.  A
+ *     section looks whether the process still is the one that it was when the ring's head was
+ *     read.  helped: only who begins an append looks.
  *   - helped: the position is staged with the cell, never read again; who finds staged_seq
  *     odd does the append before its own.  The compare-and-swaps need no lock prefix: only
  *     this thread's handlers come between.
@@ -50,17 +54,22 @@
 #define RESTARTS_MAX 64
 /* For the bytes in the ring: it is not, or no more, appended to by a restartable sequence. */
 #define NOT_BY_RSEQ UINT64_MAX
+/* Nor is it ours: this is a fork's child, which goes on with an append of its parent's. */
+#define NOT_OURS (UINT64_MAX - 1)
 
 /*
  * Both ways return the bytes in the ring before the append.  Where these are more than leave
- * room for it (here: more than at_most), as NOT_BY_RSEQ is, nothing was appended.
+ * room for it (here: more than at_most), as NOT_BY_RSEQ and NOT_OURS are, nothing was appended.
  */
 static __attribute__((noinline)) uint64_t append_rseq(struct mt_ring *ring, const uint64_t *words,
 						      uint64_t n, uint64_t at_most)
 {
 	struct rseq *rseq = (void *)((char *)__builtin_thread_pointer() + __rseq_offset);
+	uint64_t token = __atomic_load_n(mt_session.fork_word, __ATOMIC_ACQUIRE);
 	uint64_t used, head, at, word, from, left, tries = RESTARTS_MAX;
 
+	if (token <= MT_FORK_BUSY)
+		return NOT_OURS;
 	__asm__ volatile(
 		".pushsection __rseq_cs, \"aw\"\n\t"
 		".balign 32\n"
@@ -78,6 +87,11 @@ static __attribute__((noinline)) uint64_t append_rseq(struct mt_ring *ring, cons
 		"movq %[at], %[cs]\n"
 		"1:\tcmpl $0, %c[rseq_at](%[self])\n\t"
 		"je 2f\n\t"
+		"movq %[fork_word], %[at]\n\t"
+		"movq (%[at]), %[at]\n\t"
+		"cmpq %[token], %[at]\n\t"
+		"movq %[not_ours], %[used]\n\t"
+		"jne 2f\n\t"
 		"movq %c[head_at](%[ring]), %[head]\n\t"
 		"movq %[head], %[used]\n\t"
 		"subq %c[tail_at](%[ring]), %[used]\n\t"
@@ -112,7 +126,8 @@ static __attribute__((noinline)) uint64_t append_rseq(struct mt_ring *ring, cons
 		  [bytes_at] "i"(offsetof(struct mt_ring, bytes)),
 		  [cells_at] "i"(offsetof(struct mt_ring, cells)),
 		  [rseq_at] "i"(offsetof(struct mt_ring, rseq)), [cell_bytes] "i"(CELL_BYTES),
-		  [not_by_rseq] "i"(NOT_BY_RSEQ)
+		  [not_by_rseq] "i"(NOT_BY_RSEQ), [not_ours] "i"(NOT_OURS), [token] "m"(token),
+		  [fork_word] "m"(mt_session.fork_word)
 		: "memory", "cc");
 	if (__builtin_expect(used == NOT_BY_RSEQ, 0))
 		ring->rseq = 0;
@@ -217,7 +232,9 @@ bool mt_ring_try(struct mt_ring *ring, const struct mt_cell *cell)
 	if (ring->rseq)
 		used = append_rseq(ring, (const uint64_t *)cell, 1, ring->bytes - CELL_BYTES);
 	if (used == NOT_BY_RSEQ)
-		used = append_helped(ring, cell);
+		used = mt_session_forked() ? NOT_OURS : append_helped(ring, cell);
+	if (__builtin_expect(used == NOT_OURS, 0))
+		return true;
 	note_fill(ring, used < ring->bytes ? used + CELL_BYTES : ring->bytes);
 	return used < ring->bytes;
 }
@@ -364,7 +381,7 @@ bool mt_ring_append_blob(struct mt_ring *ring, uint8_t kind, uint64_t *words, ui
 		used = append_rseq(ring, words, n, at_most);
 		if (used <= at_most)
 			break;
-		if (used == NOT_BY_RSEQ)
+		if (used == NOT_BY_RSEQ || used == NOT_OURS)
 			return false;
 		note_fill(ring, used);
 		if (never_waits())

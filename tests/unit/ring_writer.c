@@ -35,6 +35,9 @@ bool mt_session_orphaned(void)
 void ring_writer_take(struct mt_thread *head, void *cells, uint32_t bytes, uint32_t slot,
 		      struct mt_control *control, struct mt_gate *gate, bool rseq)
 {
+	static uint64_t fork_word = MT_FORK_BUSY + 1;
+
+	mt_session.fork_word = &fork_word;
 	mt_session.control = control;
 	mt_session.gate = gate;
 	mt_libc.clock_gettime = clock_gettime;

@@ -15,9 +15,11 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/rseq.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -38,6 +40,7 @@ struct mt_libc mt_libc;
 bool mt_sandbox, mt_sandbox_clock;
 
 static bool orphaned;
+static uint64_t fork_word = MT_FORK_BUSY + 1;
 
 uint64_t mt_sandbox_now_ns(void)
 {
@@ -112,6 +115,7 @@ static void set_up(bool rseq)
 				 .watermark = RING_BYTES / 4 * 3 };
 	mt_session.control = &control;
 	mt_session.gate = &gate;
+	mt_session.fork_word = &fork_word;
 	mt_libc.clock_gettime = clock_gettime;
 	n_handler = 0;
 	n_signals = 0;
@@ -265,6 +269,57 @@ START_TEST(damaged_head)
 	ck_assert(mt_ring_try(&ring, &cell));
 	for (size_t at = RING_BYTES; at < sizeof(room); at++)
 		ck_assert_int_eq(room[at], 0);
+}
+END_TEST
+
+#define FORKS 200
+
+static volatile sig_atomic_t n_forks;
+static volatile bool is_child;
+
+static void fork_in_handler(int signal)
+{
+	if (is_child || n_forks == FORKS)
+		return;
+	n_forks++;
+	is_child = fork() == 0;
+}
+
+/* A fork's child that comes back from there into its parent's append does nothing to the ring. */
+START_TEST(handlers_fork)
+{
+	const size_t bytes = sizeof(struct mt_thread) + RING_BYTES;
+	struct mt_cell cell = cell_of(FROM_MAIN, 0);
+	struct mt_thread *shared;
+	uint64_t n = 0, *word;
+
+	if (!rseq_is_registered())
+		return;
+	shared = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	word = mmap(NULL, sizeof(*word), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		    0);
+	ck_assert(shared != MAP_FAILED && word != MAP_FAILED);
+	ck_assert_int_eq(madvise(word, sizeof(*word), MADV_WIPEONFORK), 0);
+	set_up(true);
+	*word = fork_word;
+	mt_session.fork_word = word;
+	ring.head = shared;
+	ring.cells = (char *)(shared + 1);
+	n_forks = 0;
+	set_timer(fork_in_handler, 500);
+	while (n_forks < FORKS) {
+		for (int i = 0; i < BURST && mt_ring_try(&ring, &cell) && !is_child; i++)
+			n++;
+		if (is_child)
+			_exit(0);
+		shared->tail = shared->head;
+	}
+	set_timer(SIG_IGN, 0);
+	while (wait(NULL) > 0)
+		;
+	ck_assert_uint_eq(shared->head, n * sizeof(cell));
+	munmap(word, sizeof(*word));
+	munmap(shared, bytes);
 }
 END_TEST
 
@@ -482,6 +537,7 @@ int main(void)
 	tcase_add_test(tests, handlers_append_helped);
 	tcase_add_test(tests, handlers_jump_rseq);
 	tcase_add_test(tests, handlers_jump_helped);
+	tcase_add_test(tests, handlers_fork);
 	tcase_add_loop_test(tests, damaged_head, 0, 2);
 	tcase_add_loop_test(tests, stepped, 0, 3);
 	tcase_add_loop_test(tests, full_ring, 0, 2);
