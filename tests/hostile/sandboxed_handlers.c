@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "fixtures/ledger.h"
+#include "fixtures/library_text.h"
 #include "tests/hostile/demand.h"
 
 #define STACK_BYTES (256 * 1024)
@@ -31,10 +32,12 @@ static void take(void)
 	free(ledger_block(malloc(BLOCK_BYTES)));
 }
 
-static void on_signal(int number)
+static void on_signal(int number, siginfo_t *info, void *context)
 {
 	(void)number;
-	take();
+	(void)info;
+	if (!library_text_was_interrupted(context))
+		take();
 	n_signals++;
 }
 
@@ -75,10 +78,12 @@ static void shut_in(void)
 int main(void)
 {
 	stack_t stack = { .ss_sp = signal_stack, .ss_size = sizeof(signal_stack) };
-	struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_ONSTACK };
+	struct sigaction action = { .sa_sigaction = on_signal,
+				    .sa_flags = SA_ONSTACK | SA_SIGINFO };
 	struct itimerval timer = { { 0, SIGNAL_US }, { 0, SIGNAL_US } };
 	ucontext_t back, coroutine;
 
+	demand(library_text_find());
 	demand(!sigaltstack(&stack, NULL) && !sigaction(SIGALRM, &action, NULL));
 	demand(!getcontext(&coroutine));
 	coroutine.uc_stack.ss_sp = coroutine_stack;
