@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 static struct mt_segments *segments;
 static struct mt_merge *merge;
@@ -348,18 +347,6 @@ START_TEST(skips)
 }
 END_TEST
 
-/* Nobody who is handed the memory takes any of it from under us. */
-START_TEST(keeps_its_size)
-{
-	const int fds[] = { segments->control_fd, segments->rings_fd, segments->references_fd };
-
-	for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++) {
-		ck_assert_int_lt(ftruncate(fds[i], 0), 0);
-		ck_assert_int_eq(errno, EPERM);
-	}
-}
-END_TEST
-
 /* Whoever has the memory mapped sees that the collector is gone; a second run in the same
  * thread is its own. */
 START_TEST(close_is_an_end)
@@ -460,7 +447,6 @@ int main(void)
 	tcase_add_test(tcase, times_to_come);
 	tcase_add_test(tcase, reached);
 	tcase_add_test(tcase, skips);
-	tcase_add_test(tcase, keeps_its_size);
 	tcase_add_test(tcase, close_is_an_end);
 	tcase_add_test(tcase, callback_fails);
 	tcase_add_test(tcase, chunks_are_given_again);
