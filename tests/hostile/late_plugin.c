@@ -3,7 +3,6 @@
  * late_plugin.c - the fork's children of a process with threads load a plugin and close it again,
  * several times, and one of their threads does so too
  */
-#include <dlfcn.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -11,8 +10,8 @@
 
 #include "fixtures/ledger.h"
 #include "tests/hostile/demand.h"
+#include "tests/hostile/exchange_plugin.h"
 
-#define BYTES 20107 /* exchange_plugin.c's */
 #define LOADS 3
 #define CHILDREN 4
 
@@ -26,18 +25,8 @@ static void *wait_for_end(void *unused)
 
 static void *take_from_plugin(void *unused)
 {
-	for (int i = 0; i < LOADS; i++) {
-		void *plugin = dlopen(path, RTLD_NOW);
-		void *(*take)(void);
-
-		demand(plugin);
-		take = (void *(*)(void))dlsym(plugin, "exchange_plugin_take");
-		demand(take);
-		free(take());
-		ledger_took("exchange_plugin_take", LEDGER_END, BYTES, 1);
-		ledger_gave(BYTES, 1);
-		demand(!dlclose(plugin));
-	}
+	for (int i = 0; i < LOADS; i++)
+		exchange_plugin_visit(path, LEDGER_END);
 	return unused;
 }
 

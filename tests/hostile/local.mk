@@ -104,6 +104,8 @@ hostile_so +=			\
 hostile_files +=			\
 	%D%/copy_file.h			\
 	%D%/demand.h			\
+	%D%/exchange_plugin.h		\
+	%D%/filter.h			\
 	%D%/odd_places.sh		\
 	%D%/secure_child.sh		\
 	%D%/through_loader.sh		\

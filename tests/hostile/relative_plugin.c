@@ -3,31 +3,15 @@
  * relative_plugin.c - a plugin by a path that only this process makes true, and not for long:
  * it is closed, and the process is elsewhere, before anybody can look
  */
-#include <dlfcn.h>
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "fixtures/ledger.h"
 #include "tests/hostile/demand.h"
+#include "tests/hostile/exchange_plugin.h"
 
-#define BYTES 20107 /* exchange_plugin.c's */
 #define LOADS 20
-
-static void take_from(const char *path)
-{
-	void *plugin = dlopen(path, RTLD_NOW);
-	void *(*take)(void);
-
-	demand(plugin);
-	take = (void *(*)(void))dlsym(plugin, "exchange_plugin_take");
-	demand(take);
-	free(take());
-	ledger_took("exchange_plugin_take", "main", BYTES, 1);
-	ledger_gave(BYTES, 1);
-	demand(!dlclose(plugin));
-}
 
 int main(int argc, char **argv)
 {
@@ -42,7 +26,7 @@ int main(int argc, char **argv)
 	snprintf(path, sizeof(path), "./%s", name);
 	for (int i = 0; i < LOADS; i++) {
 		demand(!chdir(place));
-		take_from(path);
+		exchange_plugin_visit(path, "main");
 		demand(!chdir("/"));
 	}
 	ledger_print();

@@ -33,6 +33,7 @@
 
 #include "fixtures/ledger.h"
 #include "tests/hostile/demand.h"
+#include "tests/hostile/filter.h"
 
 #define BLOCK_BYTES 317
 #define DEEP_BYTES 331
@@ -89,14 +90,6 @@ LEDGER_SITE static void go_deep(int depth)
 	else
 		take_sandboxed(DEEP_PAIRS, DEEP_BYTES);
 	frame[1] = frame[0];
-}
-
-static void filter_by(struct sock_filter *filters, size_t n)
-{
-	struct sock_fprog program = { n, filters };
-
-	demand(!prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
-	demand(!prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0));
 }
 
 static void filter(void)

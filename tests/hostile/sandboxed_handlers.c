@@ -8,7 +8,6 @@
 #include <signal.h>
 #include <stddef.h>
 #include <stdlib.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <ucontext.h>
@@ -17,6 +16,7 @@
 #include "fixtures/ledger.h"
 #include "fixtures/library_text.h"
 #include "tests/hostile/demand.h"
+#include "tests/hostile/filter.h"
 
 #define STACK_BYTES (256 * 1024)
 #define BLOCK_BYTES 353
@@ -69,10 +69,8 @@ static void shut_in(void)
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
 	};
-	struct sock_fprog program = { sizeof(rules) / sizeof(rules[0]), rules };
 
-	demand(!prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
-	demand(!prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0));
+	filter_by(rules, sizeof(rules) / sizeof(rules[0]));
 }
 
 int main(void)
