@@ -23,6 +23,7 @@
  */
 #include "bpf/vmlinux.h"
 
+#include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
@@ -96,29 +97,42 @@ static __always_inline __u32 highest_bit(__u64 bits)
 	return bit_of[((bits ^ bits >> 1) * DE_BRUIJN) >> 58];
 }
 
+/*
+ * Whether the slot's owner waits for the task, its vfork child, or that one's.  For each pointer
+ * that a program follows itself the verifier looks through all of the kernel's type names, several
+ * times: some 25 ms in all, which these reads, hardly ever made, do not take.
+ */
+static __always_inline int is_lent(const struct slot_owner *owner, struct task_struct *task)
+{
+	int i;
+
+	for (i = 0; i < VFORK_DEPTH; i++) {
+		struct task_struct *parent = BPF_CORE_READ(task, real_parent);
+
+		/* vfork_done is set from before the child runs until it has exec'd or is
+		 * gone, which is how long its parent waits.  It is also set by a
+		 * CLONE_VFORK that shares no memory, hence mm. */
+		if (!BPF_CORE_READ(task, vfork_done) ||
+		    BPF_CORE_READ(task, mm) != BPF_CORE_READ(parent, mm))
+			return 0;
+		if (owner->tid == (__u32)BPF_CORE_READ(parent, pid) &&
+		    owner->start_time_ns == BPF_CORE_READ(parent, start_time))
+			return 1;
+		task = parent;
+	}
+	return 0;
+}
+
 /* Whether the running task is the slot's owner, or its vfork child. */
 __noinline int is_owner(__u32 slot)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct slot_owner *owner = bpf_map_lookup_elem(&owners, &slot);
-	int i;
 
 	if (!owner || !owner->tid)
 		return 0;
-	for (i = 0; i <= VFORK_DEPTH; i++) {
-		struct task_struct *parent;
-
-		if (owner->tid == (__u32)task->pid && owner->start_time_ns == task->start_time)
-			return 1;
-		/* vfork_done is set from before the child runs until it has exec'd or is
-		 * gone, which is how long its parent waits.  It is also set by a
-		 * CLONE_VFORK that shares no memory, hence mm. */
-		parent = task->real_parent;
-		if (!task->vfork_done || task->mm != parent->mm)
-			return 0;
-		task = parent;
-	}
-	return 0;
+	return (owner->tid == (__u32)task->pid && owner->start_time_ns == task->start_time) ||
+	       is_lent(owner, task);
 }
 
 /* Not what a probe of a window may name? */

@@ -16,6 +16,7 @@
  */
 #include "bpf/vmlinux.h"
 
+#include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
@@ -123,7 +124,7 @@ int BPF_PROG(process_exit, struct task_struct *task)
 {
 	struct mt_life_exit *record;
 	__u32 tgid = task->tgid;
-	int dead = task->signal->live.counter == 0;
+	int dead = BPF_CORE_READ(task, signal, live.counter) == 0;
 
 	if (!is_member(tgid))
 		return 0;
