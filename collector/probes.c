@@ -126,7 +126,7 @@ static int configure(struct mt_probes *probes, const struct mt_probes_config *co
 	skel->rodata->life_watermark_bytes = (uint64_t)life_bytes * percent / 100;
 	skel->rodata->wakeup_bytes = config->wakeup_bytes ? config->wakeup_bytes : stacks_bytes / 4;
 
-	probes->link_uprobes = mt_uprobe_link_wanted();
+	probes->link_uprobes = !config->perf_events && mt_uprobe_link_exists();
 	if (probes->link_uprobes)
 		bpf_program__set_expected_attach_type(skel->progs.capture, MT_UPROBE_LINK_TYPE);
 

@@ -44,6 +44,7 @@ struct mt_probes_config {
 	uint32_t watermark_percent; /* fill of a ring that latches pressure; 0: 75 */
 	bool measured;		    /* the rings' high-water marks are kept */
 	uint32_t wakeup_bytes;	    /* fill that wakes mt_probes_stacks_fd(); 0: 1/4 */
+	bool perf_events;	    /* as on kernels that have nothing better: uprobe_link.h */
 };
 
 int mt_probes_open(const struct mt_probes_config *config, struct mt_probes **ret);

@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include <linux/bpf.h>
-#include <linux/capability.h>
 
 #include "base/cleanup.h"
 #include "base/err.h"
@@ -37,16 +36,6 @@ struct link_create {
 
 _Static_assert(sizeof(struct link_create) == 64, "not the kernel's");
 
-static bool has_sys_admin(void)
-{
-	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	struct __user_cap_data_struct sets[_LINUX_CAPABILITY_U32S_3];
-
-	if (syscall(SYS_capget, &head, sets) < 0)
-		return false;
-	return sets[CAP_TO_INDEX(CAP_SYS_ADMIN)].effective & CAP_TO_MASK(CAP_SYS_ADMIN);
-}
-
 /* return 0 */
 static int load_nothing(void)
 {
@@ -67,13 +56,11 @@ static int load_nothing(void)
 	return fd < 0 ? mt_neg_errno() : (int)fd;
 }
 
-bool mt_uprobe_link_wanted(void)
+bool mt_uprobe_link_exists(void)
 {
 	mt_cleanup(mt_closep) int program = -1;
 	mt_cleanup(mt_closep) int link = -1;
 
-	if (has_sys_admin())
-		return false;
 	program = load_nothing();
 	if (program < 0)
 		return false;

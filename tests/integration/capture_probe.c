@@ -42,6 +42,7 @@ static volatile struct mt_answer *answer;
 static struct mt_decoder *decoder;
 static struct stack_player player;
 static uint64_t budget;
+static bool perf_events;
 
 /* What the last drain of "stacks" brought. */
 static struct mt_window window;
@@ -72,16 +73,24 @@ static void drain(void)
 	ck_assert_int_eq(mt_probes_drain(probes, on_stack, on_no_life, NULL), 0);
 }
 
-static void open_run(const struct mt_probes_config *config)
+static void by_perf_events(void)
 {
-	budget = config->budget_bytes;
-	ck_assert_int_eq(mt_probes_open(config, &probes), 0);
+	perf_events = true;
+}
+
+static void open_run(const struct mt_probes_config *wanted)
+{
+	struct mt_probes_config config = *wanted;
+
+	config.perf_events = perf_events;
+	budget = config.budget_bytes;
+	ck_assert_int_eq(mt_probes_open(&config, &probes), 0);
 	ck_assert_int_eq(mt_probes_attach(probes, "/proc/self/exe"), 0);
 	control = mt_probes_control(probes);
 	answer = &control->answers[SLOT];
-	reference = config->raw ? NULL
-				: (struct mt_reference *)((char *)mt_probes_references(probes) +
-							  SLOT * (MT_WORDS_OFFSET + budget));
+	reference = config.raw ? NULL
+			       : (struct mt_reference *)((char *)mt_probes_references(probes) +
+							 SLOT * (MT_WORDS_OFFSET + budget));
 	ck_assert_int_eq(mt_decoder_new((uint32_t)budget, &decoder), 0);
 	player_init(&player, budget, budget);
 }
@@ -749,32 +758,10 @@ START_TEST(what_can_not_be_attached)
 }
 END_TEST
 
-START_TEST(sizes_that_are_none)
+static TCase *add_cases(Suite *suite, const char *name)
 {
-	struct mt_probes_config config = { .cookie = COOKIE, .budget_bytes = 12288 };
-	struct mt_probes *none = NULL;
+	TCase *cases = tcase_create(name);
 
-	ck_assert_int_eq(mt_probes_open(&config, &none), -EINVAL);
-	config.budget_bytes = 131072;
-	ck_assert_int_eq(mt_probes_open(&config, &none), -EINVAL);
-	config.budget_bytes = 8192;
-	config.stacks_bytes = 12288;
-	ck_assert_int_eq(mt_probes_open(&config, &none), -EINVAL);
-	ck_assert_ptr_null(none);
-	mt_probes_close(none);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("capture_probe");
-	TCase *cases = tcase_create("capture_probe");
-	SRunner *runner;
-	int failed, skip = bpf_allowed();
-
-	if (skip)
-		return skip;
-	runner = srunner_create(suite);
 	suite_add_tcase(suite, cases);
 	tcase_set_timeout(cases, 120);
 	tcase_add_loop_test(cases, churn, 0, 5);
@@ -792,7 +779,20 @@ int main(void)
 	tcase_add_test(cases, amount_wakes);
 	tcase_add_loop_test(cases, raw_wakes, 0, 2);
 	tcase_add_test(cases, what_can_not_be_attached);
-	tcase_add_test(cases, sizes_that_are_none);
+	return cases;
+}
+
+int main(void)
+{
+	Suite *suite = suite_create("capture_probe");
+	SRunner *runner;
+	int failed, skip = bpf_allowed();
+
+	if (skip)
+		return skip;
+	runner = srunner_create(suite);
+	add_cases(suite, "links");
+	tcase_add_checked_fixture(add_cases(suite, "perf_events"), by_perf_events, NULL);
 	srunner_run_all(runner, CK_NORMAL);
 	failed = srunner_ntests_failed(runner);
 	srunner_free(runner);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * life_probe.c - beginnings and ends of processes as the BPF programs tell them
+ * life_probe.c - beginnings and ends of processes as the BPF programs tell them, and the sizes
+ * that their maps can not have
  *
  * Exits with 77 where BPF is not allowed.
  */
 #include <check.h>
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
@@ -165,6 +167,25 @@ START_TEST(life_ring_overflows_loudly)
 }
 END_TEST
 
+START_TEST(sizes_that_are_none)
+{
+	struct mt_probes_config config = { .cookie = 1, .budget_bytes = 12288 };
+	struct mt_probes *none = NULL;
+
+	ck_assert_int_eq(mt_probes_open(&config, &none), -EINVAL);
+	config.budget_bytes = 131072;
+	ck_assert_int_eq(mt_probes_open(&config, &none), -EINVAL);
+	config.budget_bytes = 8192;
+	config.stacks_bytes = 12288;
+	ck_assert_int_eq(mt_probes_open(&config, &none), -EINVAL);
+	config.stacks_bytes = 0;
+	config.life_bytes = 12288;
+	ck_assert_int_eq(mt_probes_open(&config, &none), -EINVAL);
+	ck_assert_ptr_null(none);
+	mt_probes_close(none);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("life_probe");
@@ -179,6 +200,7 @@ int main(void)
 	tcase_set_timeout(cases, 120);
 	tcase_add_test(cases, lives_of_members);
 	tcase_add_test(cases, life_ring_overflows_loudly);
+	tcase_add_test(cases, sizes_that_are_none);
 	srunner_run_all(runner, CK_NORMAL);
 	failed = srunner_ntests_failed(runner);
 	srunner_free(runner);
