@@ -44,8 +44,8 @@ struct mt_batch {
 
 int mt_batch_new(struct mt_batch **ret)
 {
-	/* Populated: a run has its memory from the start, however full its queues get, and without
-	 * a fault for each page. */
+	/* Populated: without a fault for each page, and one that there is no memory for is not
+	 * made. */
 	struct mt_batch *batch = mmap(NULL, sizeof(*batch), PROT_READ | PROT_WRITE,
 				      MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 

@@ -8,6 +8,7 @@
  * goes on without tracking and says so.
  *
  *   to the collector
+ *     PLACE     the run's directory has the shim now
  *     TARGET    number: tgid of the command, which waits to be started
  *     END       number: its wait status
  *     ASK       for one PROGRESS; not again before that came
@@ -47,6 +48,7 @@ enum mt_message_kind {
 	MT_MESSAGE_DONE,
 	MT_MESSAGE_ASK,
 	MT_MESSAGE_PROGRESS,
+	MT_MESSAGE_PLACE,
 };
 
 #define MT_DONE_LOST 1	 /* events or stacks are missing */

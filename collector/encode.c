@@ -5,6 +5,9 @@
  * Invariants
  *   - A batch is in exactly one of: the free stack, the submitter's hand, the queue, the
  *     encoder's hand.
+ *   - Batches are made by the submitter, one when none is free: a short run, and one whose
+ *     encoder keeps up, have few.  The first is made at the start, so that there is one to wait
+ *     for.
  */
 #include "collector/encode.h"
 
@@ -21,6 +24,7 @@ struct mt_encode {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	struct mt_batch *filling; /* the submitter's; NULL: none taken */
+	uint32_t n_made;
 	uint64_t events;
 	uint64_t waited_ns; /* the submitter, for a free batch */
 	/* The encoder's: since the last frame. */
@@ -138,7 +142,7 @@ int mt_encode_start(struct mt_writer *writer, struct mt_stats *stats, struct mt_
 {
 	struct mt_encode *e = calloc(1, sizeof(*e));
 	pthread_condattr_t attr;
-	int r = 0;
+	int r;
 
 	if (!e)
 		return -ENOMEM;
@@ -153,13 +157,11 @@ int mt_encode_start(struct mt_writer *writer, struct mt_stats *stats, struct mt_
 	pthread_cond_init(&e->changed, &attr);
 	pthread_condattr_destroy(&attr);
 
-	while (e->n_free < MT_ENCODE_BATCHES && r == 0) {
-		r = mt_batch_new(&e->free[e->n_free]);
-		if (r == 0)
-			e->n_free++;
-	}
-	if (r == 0)
+	r = mt_batch_new(&e->filling);
+	if (r == 0) {
+		e->n_made = 1;
 		r = -pthread_create(&e->thread, NULL, encoder, e);
+	}
 	if (r < 0) {
 		mt_writer_observe(writer, NULL, NULL);
 		free_all(e);
@@ -169,20 +171,35 @@ int mt_encode_start(struct mt_writer *writer, struct mt_stats *stats, struct mt_
 	return 0;
 }
 
-static struct mt_batch *take(struct mt_encode *e)
+/* A free batch; NULL: there is none, and wait is false. */
+static struct mt_batch *take_free(struct mt_encode *e, bool wait)
 {
-	struct mt_batch *batch;
-	uint64_t begin_ns;
+	struct mt_batch *batch = NULL;
 
 	pthread_mutex_lock(&e->lock);
-	if (!e->n_free) {
-		begin_ns = mt_clock_ns();
-		while (!e->n_free)
-			pthread_cond_wait(&e->changed, &e->lock);
-		e->waited_ns += mt_clock_ns() - begin_ns;
-	}
-	batch = e->free[--e->n_free];
+	while (wait && !e->n_free)
+		pthread_cond_wait(&e->changed, &e->lock);
+	if (e->n_free)
+		batch = e->free[--e->n_free];
 	pthread_mutex_unlock(&e->lock);
+	return batch;
+}
+
+static struct mt_batch *take(struct mt_encode *e)
+{
+	struct mt_batch *batch = take_free(e, false);
+	uint64_t begin_ns;
+
+	if (batch)
+		return batch;
+	/* Without memory for more, those that there are will have to do. */
+	if (e->n_made < MT_ENCODE_BATCHES && mt_batch_new(&batch) == 0) {
+		e->n_made++;
+		return batch;
+	}
+	begin_ns = mt_clock_ns();
+	batch = take_free(e, true);
+	e->waited_ns += mt_clock_ns() - begin_ns;
 	return batch;
 }
 
@@ -257,17 +274,22 @@ int mt_encode_error(struct mt_encode *e)
 	return error;
 }
 
+void mt_encode_end(struct mt_encode *e)
+{
+	mt_encode_push(e);
+	pthread_mutex_lock(&e->lock);
+	e->stopping = 1;
+	pthread_cond_broadcast(&e->changed);
+	pthread_mutex_unlock(&e->lock);
+}
+
 int mt_encode_stop(struct mt_encode *e)
 {
 	int error;
 
 	if (!e)
 		return 0;
-	mt_encode_push(e);
-	pthread_mutex_lock(&e->lock);
-	e->stopping = 1;
-	pthread_cond_broadcast(&e->changed);
-	pthread_mutex_unlock(&e->lock);
+	mt_encode_end(e);
 	pthread_join(e->thread, NULL);
 	mt_writer_observe(e->writer, NULL, NULL);
 	error = e->error;

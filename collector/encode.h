@@ -10,8 +10,9 @@
  *              mt_encode_stop() and mt_encode_error(); batches that come after it are
  *              taken and dropped, so that the tracked program runs on.
  *   Threads:   one puts and pushes; the encoder's own thread writes.
- *   Bounds:    MT_ENCODE_BATCHES batches.  With none free, mt_encode_put() waits: the
- *              back-pressure reaches the rings, and by them the program.
+ *   Bounds:    MT_ENCODE_BATCHES batches, made as they are needed.  With none free,
+ *              mt_encode_put() waits: the back-pressure reaches the rings, and by them the
+ *              program.
  */
 #include "artifact/writer.h"
 #include "collector/batch.h"
@@ -45,5 +46,8 @@ uint64_t mt_encode_waited_ns(const struct mt_encode *encode);
 /* The writer's first error, or 0. */
 int mt_encode_error(struct mt_encode *encode);
 
-/* Waits until all that was submitted is written; returns the writer's first error, or 0. */
+/* Nothing more will be put: lets the encoder write the rest, and does not wait for it. */
+void mt_encode_end(struct mt_encode *encode);
+
+/* The same, and waits until it is written; returns the writer's first error, or 0. */
 int mt_encode_stop(struct mt_encode *encode);

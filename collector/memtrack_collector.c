@@ -128,6 +128,17 @@ static int check_files(const struct collector *c)
 	return r;
 }
 
+/* memtrack-run puts the shim there while the kernel part is loaded. */
+static int await_place(const struct collector *c)
+{
+	struct mt_message message;
+	int r = mt_channel_receive(c->options.channel, 0, &message);
+
+	if (r < 0)
+		return r;
+	return r == 1 && message.kind == MT_MESSAGE_PLACE ? 0 : -EPIPE;
+}
+
 /* Loads and attaches the kernel part; why says what could not be done. */
 static int open_probes(struct collector *c, char *why, size_t room)
 {
@@ -145,8 +156,10 @@ static int open_probes(struct collector *c, char *why, size_t room)
 
 	if (r == 0) {
 		verb = "attach to the preloaded library";
-		r = mt_probes_attach(c->probes, c->options.shim);
+		r = await_place(c);
 	}
+	if (r == 0)
+		r = mt_probes_attach(c->probes, c->options.shim);
 	if (r == 0) {
 		verb = "work beside the BPF programs";
 		r = check_files(c);
@@ -623,12 +636,16 @@ static void finish(struct collector *c)
 		fail(c, (int)mt_pipeline_pass(c->pipeline), "record the run");
 	__atomic_store_n(&c->segments->control->enabled, 0, __ATOMIC_SEQ_CST);
 	mt_segments_wake(c->segments);
-	usleep(SETTLE_US);
+	if (!mt_place_is_left(c->options.directory))
+		usleep(SETTLE_US);
 	if (!c->error)
 		fail(c, mt_pipeline_finish(c->pipeline), "record the run");
 	else
 		mt_pipeline_skip(c->pipeline);
 	mt_pipeline_counts(c->pipeline, &counts);
+	mt_encode_end(c->encode);
+	/* Looks at every process there is, meanwhile. */
+	c->leave = mt_place_in_use(c->options.directory);
 	fail(c, mt_encode_stop(c->encode), "write the artifact");
 	c->encode = NULL;
 
@@ -644,7 +661,6 @@ static void finish(struct collector *c)
 		fail(c, mt_writer_finish(c->writer, &footer), "write the artifact");
 	/* Nothing moves any more: what is written of it from here on would not be seen. */
 	bits = sum_up(c, &counts, close_stats(c));
-	c->leave = mt_place_in_use(c->options.directory);
 	bits |= c->leave ? MT_DONE_IN_USE : 0;
 	snprintf(bytes, sizeof(bytes), "%" PRIu64, mt_writer_bytes(c->writer));
 	/* With memtrack-run gone the directory is left to us. */

@@ -120,16 +120,25 @@ static void locate(const char *variable, const char *in_build, const char *insta
 	snprintf(ret, room, "%s", installed);
 }
 
-static int prepare_place(struct run *run)
+static int say_place(const struct run *run, int r)
+{
+	if (r < 0)
+		mt_say("cannot prepare '%s': %s", run->place.what, strerror(-r));
+	return r;
+}
+
+/* The collector starts meanwhile, and is told when it is done. */
+static int fill_place(struct run *run)
 {
 	char shim[4096];
 	int r;
 
 	locate("MEMTRACK_PRELOAD", "../preload/.libs/" MT_SHIM_NAME, MT_PKGLIBDIR "/" MT_SHIM_NAME,
 	       shim, sizeof(shim));
-	r = mt_place_open(shim, &run->place);
-	if (r < 0)
-		mt_say("cannot prepare '%s': %s", run->place.what, strerror(-r));
+	r = say_place(run, mt_place_fill(&run->place, shim));
+	/* One that is not there any more is found out next. */
+	if (r == 0)
+		(void)mt_channel_send(run->channel, MT_MESSAGE_PLACE, 0, "");
 	return r;
 }
 
@@ -599,7 +608,7 @@ static int start(struct run *run)
 {
 	int r;
 
-	if (prepare_place(run) < 0)
+	if (say_place(run, mt_place_open(&run->place)) < 0)
 		return MT_STATUS_FAILED;
 	r = mt_launch_fork(run->options.command, &run->user, &run->forward, &run->launch);
 	if (r < 0) {
@@ -609,7 +618,7 @@ static int start(struct run *run)
 	}
 	if (open_output(run) < 0)
 		return MT_STATUS_FAILED;
-	if (start_collector(run) < 0)
+	if (start_collector(run) < 0 || fill_place(run) < 0)
 		return MT_STATUS_FAILED;
 	return start_command(run);
 }

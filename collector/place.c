@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +22,7 @@
 #include <sys/inotify.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -134,9 +136,8 @@ static int divide_by_platform(struct mt_place *place)
 	return make_empty_library(place->directory);
 }
 
-int mt_place_open(const char *shim_source, struct mt_place *place)
+int mt_place_open(struct mt_place *place)
 {
-	const char *what;
 	int r;
 
 	*place = (struct mt_place){ 0 };
@@ -145,14 +146,19 @@ int mt_place_open(const char *shim_source, struct mt_place *place)
 		return r;
 	snprintf(place->shim, sizeof(place->shim), "%s/%s", place->directory, MT_SHIM_NAME);
 	snprintf(place->socket, sizeof(place->socket), "%s/socket", place->directory);
-	r = copy_file(shim_source, place->shim, &what);
+	return 0;
+}
+
+int mt_place_fill(struct mt_place *place, const char *shim_source)
+{
+	const char *what;
+	int r = copy_file(shim_source, place->shim, &what);
+
 	if (r == 0) {
 		what = place->directory;
 		r = divide_by_platform(place);
 	}
 	snprintf(place->what, sizeof(place->what), "%s", what);
-	if (r < 0)
-		mt_place_close(place);
 	return r;
 }
 
@@ -191,7 +197,8 @@ void mt_place_remove(const char *directory)
 }
 
 /* What a process of the run may have mapped. */
-static const char *const libraries[] = { MT_SHIM_NAME, EMPTY_NAME };
+enum { SHIM, EMPTY };
+static const char *const libraries[] = { [SHIM] = MT_SHIM_NAME, [EMPTY] = EMPTY_NAME };
 #define N_LIBRARIES (sizeof(libraries) / sizeof(libraries[0]))
 
 static int open_library(const char *directory, size_t i)
@@ -209,6 +216,19 @@ static bool is_open_elsewhere(int fd)
 		return errno == EAGAIN;
 	fcntl(fd, F_SETLEASE, F_UNLCK);
 	return false;
+}
+
+bool mt_place_is_left(const char *directory)
+{
+	mt_cleanup(mt_closep) int fd = open_library(directory, SHIM);
+	struct statfs fs;
+
+	/* Where that is not the file that is mapped, a lease tells nothing. */
+	if (fd < 0 || fstatfs(fd, &fs) < 0 || fs.f_type == OVERLAYFS_SUPER_MAGIC ||
+	    fcntl(fd, F_SETLEASE, F_WRLCK) < 0)
+		return false;
+	fcntl(fd, F_SETLEASE, F_UNLCK);
+	return true;
 }
 
 /* As pidfds, most of them at most: the processes whose environment leads here.  A program that the

@@ -18,7 +18,7 @@
  * with the path of the copy.
  *
  * Contract
- *   Ownership: mt_place_open() fills a struct for mt_place_close(), which removes the
+ *   Ownership: mt_place_open() makes the directory, for mt_place_close(), which removes the
  *              directory and what is in it, or for mt_place_leave(), which lets whoever else
  *              knows it do that by mt_place_remove().
  *   Errors:    negative errno; place.what says which file or directory it is about.
@@ -37,8 +37,9 @@ struct mt_place {
 	char what[4200];   /* of an error */
 };
 
-/* shim_source: path of the installed shim. */
-int mt_place_open(const char *shim_source, struct mt_place *ret);
+int mt_place_open(struct mt_place *ret);
+/* Puts in all but the socket.  shim_source: path of the installed shim. */
+int mt_place_fill(struct mt_place *place, const char *shim_source);
 void mt_place_close(struct mt_place *place);
 void mt_place_leave(struct mt_place *place);
 
@@ -48,7 +49,11 @@ void mt_place_remove(const char *directory);
  * (overlayfs does not), or has the directory in its environment: what it executes looks for it. */
 bool mt_place_in_use(const char *directory);
 
-/* Waits until nobody does; then removes the directory. */
+/* Whether no process has the shim mapped any more, for certain: none is in the middle of anything
+ * that it does. */
+bool mt_place_is_left(const char *directory);
+
+/* Waits until nobody uses it; then removes the directory. */
 void mt_place_outlive(const char *directory);
 
 /*

@@ -9,6 +9,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -18,6 +19,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -153,7 +155,8 @@ static void outlives_mapping_of(const char *name)
 	pid_t child, waiter;
 	int status;
 
-	ck_assert_int_eq(mt_place_open("/bin/true", &place), 0);
+	ck_assert_int_eq(mt_place_open(&place), 0);
+	ck_assert_int_eq(mt_place_fill(&place, "/bin/true"), 0);
 	strcpy(left, place.directory);
 	snprintf(path, sizeof(path), "%s/%s", left, name);
 	ck_assert(!mt_place_in_use(left));
@@ -209,7 +212,8 @@ START_TEST(heirs)
 	int ready[2], status;
 	char byte;
 
-	ck_assert_int_eq(mt_place_open("/bin/true", &place), 0);
+	ck_assert_int_eq(mt_place_open(&place), 0);
+	ck_assert_int_eq(mt_place_fill(&place, "/bin/true"), 0);
 	strcpy(left, place.directory);
 	ck_assert(!mt_place_in_use(left));
 	snprintf(variable, sizeof(variable), "MEMTRACK_RUN=x:%s/socket", left);
@@ -248,7 +252,8 @@ START_TEST(platforms)
 	Elf32_Ehdr header;
 	int fd;
 
-	ck_assert_int_eq(mt_place_open("/bin/true", &place), 0);
+	ck_assert_int_eq(mt_place_open(&place), 0);
+	ck_assert_int_eq(mt_place_fill(&place, "/bin/true"), 0);
 	strcpy(left, place.directory);
 	ck_assert_int_eq(stat(place.shim, &shim), 0);
 	ck_assert_uint_eq(shim.st_mode & 07777, 0755);
@@ -280,12 +285,41 @@ START_TEST(no_shim)
 {
 	struct mt_place place;
 
-	ck_assert_int_eq(mt_place_open("/nowhere/shim", &place), -ENOENT);
+	ck_assert_int_eq(mt_place_open(&place), 0);
+	ck_assert_int_eq(mt_place_fill(&place, "/nowhere/shim"), -ENOENT);
 	ck_assert_str_eq(place.what, "/nowhere/shim");
-	ck_assert_str_eq(place.directory, "");
+	ck_assert(!mt_place_is_left(place.directory));
 	mt_place_close(&place);
+	ck_assert_str_eq(place.directory, "");
 	ck_assert(!mt_place_in_use("/nowhere"));
 	mt_place_outlive("/nowhere");
+}
+END_TEST
+
+/* A mapping that outlives its descriptor keeps it from being left; a file system that does not
+ * know of it must not say that it is. */
+START_TEST(left)
+{
+	struct mt_place place;
+	struct statfs fs;
+	void *mapped;
+	bool tells;
+	int fd;
+
+	ck_assert_int_eq(mt_place_open(&place), 0);
+	ck_assert_int_eq(mt_place_fill(&place, "/bin/true"), 0);
+	ck_assert_int_eq(statfs(place.directory, &fs), 0);
+	tells = fs.f_type != OVERLAYFS_SUPER_MAGIC;
+	ck_assert_int_eq(mt_place_is_left(place.directory), tells);
+
+	fd = open(place.shim, O_RDONLY);
+	mapped = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, 0);
+	ck_assert_ptr_ne(mapped, MAP_FAILED);
+	close(fd);
+	ck_assert(!mt_place_is_left(place.directory));
+	munmap(mapped, 4096);
+	ck_assert_int_eq(mt_place_is_left(place.directory), tells);
+	mt_place_close(&place);
 }
 END_TEST
 
@@ -297,8 +331,10 @@ START_TEST(no_room)
 
 	signal(SIGXFSZ, SIG_IGN);
 	ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &little), 0);
-	ck_assert_int_eq(mt_place_open("/bin/true", &place), -EFBIG);
+	ck_assert_int_eq(mt_place_open(&place), 0);
+	ck_assert_int_eq(mt_place_fill(&place, "/bin/true"), -EFBIG);
 	ck_assert_str_eq(place.what, place.shim);
+	mt_place_close(&place);
 }
 END_TEST
 
@@ -318,6 +354,7 @@ int main(void)
 	tcase_add_test(tcase, heirs);
 	tcase_add_test(tcase, platforms);
 	tcase_add_test(tcase, no_shim);
+	tcase_add_test(tcase, left);
 	tcase_add_test(tcase, no_room);
 	suite_add_tcase(suite, tcase);
 	srunner_run_all(runner, CK_ENV);
