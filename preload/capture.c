@@ -438,6 +438,13 @@ struct tries {
 
 enum verdict { VERDICT_DONE, VERDICT_AGAIN, VERDICT_LOST, VERDICT_NO_PROBE };
 
+/* BPF does not come to it: the window as it is, on the thread's own ring. */
+static enum verdict capture_without_probe(struct mt_self *self, const struct window *w,
+					  struct mt_stack_name *ret)
+{
+	return send_raw(self, w, ret) ? VERDICT_DONE : VERDICT_AGAIN;
+}
+
 static enum verdict capture_by_probe(struct mt_self *self, struct window *w, struct tries *tries,
 				     struct mt_stack_name *ret)
 {
@@ -472,9 +479,13 @@ static enum verdict capture_by_probe(struct mt_self *self, struct window *w, str
 			return VERDICT_AGAIN;
 		}
 		touch(w);
-		return ++tries->faults > FAULTS_MAX ? VERDICT_LOST : VERDICT_AGAIN;
+		if (++tries->faults > FAULTS_MAX)
+			return capture_without_probe(self, w, ret);
+		return VERDICT_AGAIN;
 	case MT_PROBE_BUSY:
-		return ++tries->busy > BUSY_MAX ? VERDICT_LOST : VERDICT_AGAIN;
+		if (++tries->busy > BUSY_MAX)
+			return capture_without_probe(self, w, ret);
+		return VERDICT_AGAIN;
 	default:
 		/* Not there any more, or not for this thread. */
 		return VERDICT_NO_PROBE;

@@ -158,6 +158,7 @@ hostile_c +=			\
 	%D%/two_text_segments		\
 	%D%/unusual_frames		\
 	%D%/usable_size_filled		\
+	%D%/vanishing_pages		\
 	%D%/vfork_gives_up		\
 	%D%/waits_undisturbed
 hostile_cc +=			\
