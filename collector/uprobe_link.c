@@ -18,6 +18,8 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 
+#define LOADS_MAX 100
+
 /* The link_create part of union bpf_attr, as of Linux 6.6. */
 struct link_create {
 	uint32_t program_fd;
@@ -44,6 +46,7 @@ static int load_nothing(void)
 		{ .code = BPF_JMP | BPF_EXIT },
 	};
 	union bpf_attr attr;
+	int tries = 0;
 	long fd;
 
 	memset(&attr, 0, sizeof(attr));
@@ -52,7 +55,9 @@ static int load_nothing(void)
 	attr.insns = (uintptr_t)program;
 	attr.insn_cnt = sizeof(program) / sizeof(program[0]);
 	attr.license = (uintptr_t) "GPL";
-	fd = syscall(SYS_bpf, BPF_PROG_LOAD, &attr, sizeof(attr));
+	do /* The verifier gives up when a signal comes. */
+		fd = syscall(SYS_bpf, BPF_PROG_LOAD, &attr, sizeof(attr));
+	while (fd < 0 && errno == EAGAIN && ++tries < LOADS_MAX);
 	return fd < 0 ? mt_neg_errno() : (int)fd;
 }
 
