@@ -28,7 +28,8 @@
 #include "preload/syscall.h"
 #include "wire/stack_encode.h"
 
-/* A page of the window that was not present is touched, and the probe tried again. */
+/* A page of the window that was not present is touched, and the probe tried again; after so many
+ * times, as after BUSY_MAX, the thread sends the window itself. */
 #define FAULTS_MAX 3
 /* How often a copy that was spoiled is made again. */
 #define TORN_MAX 3
@@ -173,7 +174,7 @@ static uint32_t raw_head(const struct mt_self *self, const struct window *w, uin
 
 /*
  * The window itself, straight from the stack: scratch and reference are of a capture that
- * this one interrupts, or there are none.  False: a handler came between.
+ * this one interrupts, or the kernel's, or there are none.  False: a handler came between.
  *
  * The name has the seq of the record that was interrupted: that may be on the ring, before
  * this one, and the reference not moved yet.
@@ -440,9 +441,12 @@ enum verdict { VERDICT_DONE, VERDICT_AGAIN, VERDICT_LOST, VERDICT_NO_PROBE };
 
 /* BPF does not come to it: the window as it is, on the thread's own ring. */
 static enum verdict capture_without_probe(struct mt_self *self, const struct window *w,
-					  struct mt_stack_name *ret)
+					  struct tries *tries, struct mt_stack_name *ret)
 {
-	return send_raw(self, w, ret) ? VERDICT_DONE : VERDICT_AGAIN;
+	if (send_raw(self, w, ret))
+		return VERDICT_DONE;
+	tries->torn++;
+	return VERDICT_AGAIN;
 }
 
 static enum verdict capture_by_probe(struct mt_self *self, struct window *w, struct tries *tries,
@@ -480,11 +484,11 @@ static enum verdict capture_by_probe(struct mt_self *self, struct window *w, str
 		}
 		touch(w);
 		if (++tries->faults > FAULTS_MAX)
-			return capture_without_probe(self, w, ret);
+			return capture_without_probe(self, w, tries, ret);
 		return VERDICT_AGAIN;
 	case MT_PROBE_BUSY:
 		if (++tries->busy > BUSY_MAX)
-			return capture_without_probe(self, w, ret);
+			return capture_without_probe(self, w, tries, ret);
 		return VERDICT_AGAIN;
 	default:
 		/* Not there any more, or not for this thread. */

@@ -155,7 +155,7 @@ static inline __u64 mt_chunk_offset(__u64 chunk, __u64 ring_bytes)
 
 #define MT_PIECE_BYTES 24
 #define MT_RECORD_MODULE 1 /* struct mt_module_record */
-#define MT_RECORD_STACK 2  /* struct mt_stack_record (inline capture) */
+#define MT_RECORD_STACK 2  /* struct mt_stack_record: inline, and raw ones */
 #define MT_RECORD_NOTE 3   /* struct mt_note_record */
 #define MT_RECORD_MAX_BYTES (MT_BUDGET_MAX_BYTES + 4096)
 

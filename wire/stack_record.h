@@ -12,7 +12,8 @@
  *   KEY    against zero; ref_digest is 0; becomes the reference, whose words outside the
  *          window's ranges become zero
  *   RAW    the window itself; never becomes a reference, and is in no dictionary: a capture
- *          that interrupts a capture, and all of a run without compression.  seq is a number
+ *          that interrupts a capture, a window that BPF can not come to, and all of a run
+ *          without compression.  seq is a number
  *          of its own that events name (MT_STACK_ALONE), from mt_thread.alone; mask is 0, and
  *          the digest is that of raw windows (wire/digest.h)
  *

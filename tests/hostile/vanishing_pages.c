@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * vanishing_pages.c - allocations on a stack of shared memory, whose pages another thread makes
+ * vanishing_pages.c - allocations on a stack of shared memory, whose pages other threads make
  * the kernel forget all the while: what is there at one access is not present at the next
  */
 #include <alloca.h>
@@ -13,7 +13,8 @@
 
 #define STACK_BYTES (256 * 1024)
 #define BLOCK_BYTES 30529
-#define ROUNDS 400
+#define ROUNDS 3000
+#define FORGETTERS 3
 
 static char *stack;
 static int done;
@@ -48,19 +49,22 @@ static void *work(void *unused)
 
 int main(void)
 {
-	pthread_t worker, forgetter;
+	pthread_t worker, forgetters[FORGETTERS];
 	pthread_attr_t attr;
 
 	stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (stack == MAP_FAILED || pthread_attr_init(&attr) ||
 	    pthread_attr_setstack(&attr, stack, STACK_BYTES) ||
-	    pthread_create(&worker, &attr, work, NULL) ||
-	    pthread_create(&forgetter, NULL, forget, NULL))
+	    pthread_create(&worker, &attr, work, NULL))
 		return 3;
 	pthread_attr_destroy(&attr);
+	for (int i = 0; i < FORGETTERS; i++)
+		if (pthread_create(&forgetters[i], NULL, forget, NULL))
+			return 3;
 	pthread_join(worker, NULL);
 	__atomic_store_n(&done, 1, __ATOMIC_RELEASE);
-	pthread_join(forgetter, NULL);
+	for (int i = 0; i < FORGETTERS; i++)
+		pthread_join(forgetters[i], NULL);
 	ledger_print();
 	return 0;
 }
