@@ -44,8 +44,7 @@ struct mt_batch {
 
 int mt_batch_new(struct mt_batch **ret)
 {
-	/* Populated: without a fault for each page, and one that there is no memory for is not
-	 * made. */
+	/* Populated: without a fault for each page. */
 	struct mt_batch *batch = mmap(NULL, sizeof(*batch), PROT_READ | PROT_WRITE,
 				      MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 

@@ -8,7 +8,7 @@
  * goes on without tracking and says so.
  *
  *   to the collector
- *     PLACE     the run's directory has the shim now
+ *     PLACE     first: the run's directory has the shim
  *     TARGET    number: tgid of the command, which waits to be started
  *     END       number: its wait status
  *     ASK       for one PROGRESS; not again before that came
@@ -132,9 +132,9 @@ static inline int mt_channel_receive_with(int fd, int flags, struct mt_message *
 		msg.msg_controllen = sizeof(control);
 		memset(ret_fds, -1, MT_CHANNEL_FDS * sizeof(int));
 	}
-	do
+	do /* That the peer has closed without reading all of ours is told before what it said. */
 		len = recvmsg(fd, &msg, flags | MSG_CMSG_CLOEXEC);
-	while (len < 0 && errno == EINTR);
+	while (len < 0 && (errno == EINTR || errno == ECONNRESET));
 	if (len < 0)
 		return mt_neg_errno();
 	if (len == 0)

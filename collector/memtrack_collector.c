@@ -18,6 +18,7 @@
 #include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -128,67 +129,71 @@ static int check_files(const struct collector *c)
 	return r;
 }
 
-/* memtrack-run puts the shim there while the kernel part is loaded. */
-static int await_place(const struct collector *c)
+/* There will be no kernel part; why_inline says what it could not do. */
+static int give_up_probes(struct collector *c, const char *verb, int r)
 {
-	struct mt_message message;
-	int r = mt_channel_receive(c->options.channel, 0, &message);
-
-	if (r < 0)
-		return r;
-	return r == 1 && message.kind == MT_MESSAGE_PLACE ? 0 : -EPIPE;
+	snprintf(c->why_inline, sizeof(c->why_inline), "cannot %s: %s%s", verb, strerror(-r),
+		 remedy(r));
+	mt_probes_close(c->probes);
+	c->probes = NULL;
+	return r;
 }
 
-/* Loads and attaches the kernel part; why says what could not be done. */
-static int open_probes(struct collector *c, char *why, size_t room)
+static int load_probes(struct collector *c)
 {
 	struct mt_probes_config config = {
 		.budget_bytes = (uint32_t)c->options.stack_bytes,
 		.raw = c->options.run_flags & MT_RUN_RAW,
 		.cookie = c->cookie,
 		.stacks_bytes = c->options.stack_ring_bytes,
-		.measured = c->stats != NULL,
+		.measured = c->options.stats >= 0,
 		.watermark_percent = c->options.watermark_percent,
 		.wakeup_bytes = 1, /* whatever comes where nothing was ends a rest */
 	};
-	const char *verb = "load the BPF programs";
 	int r = mt_probes_open(&config, &c->probes);
 
-	if (r == 0) {
-		verb = "attach to the preloaded library";
-		r = await_place(c);
-	}
-	if (r == 0)
-		r = mt_probes_attach(c->probes, c->options.shim);
+	return r < 0 ? give_up_probes(c, "load the BPF programs", r) : 0;
+}
+
+static int attach_probes(struct collector *c)
+{
+	const char *verb = "attach to the preloaded library";
+	int r = mt_probes_attach(c->probes, c->options.shim);
+
 	if (r == 0) {
 		verb = "work beside the BPF programs";
 		r = check_files(c);
 	}
-	if (r < 0) {
-		snprintf(why, room, "cannot %s: %s%s", verb, strerror(-r), remedy(r));
-		mt_probes_close(c->probes);
-		c->probes = NULL;
-	}
-	return r;
+	return r < 0 ? give_up_probes(c, verb, r) : 0;
+}
+
+/* memtrack-run puts the shim there meanwhile. */
+static int await_place(struct collector *c)
+{
+	struct mt_message message;
+	int r = mt_channel_receive(c->options.channel, 0, &message);
+
+	if (r == 1 && message.kind == MT_MESSAGE_PLACE)
+		return 0;
+	c->leave = true; /* memtrack-run has given up, or is gone */
+	return r < 0 ? r : -EPIPE;
 }
 
 static int choose_capture(struct collector *c)
 {
-	char why[200];
-	int r;
+	bool wants_probes = c->options.capture != MT_CHOICE_INLINE;
+	int probes = wants_probes ? load_probes(c) : 0, r;
 
-	if (c->options.capture == MT_CHOICE_INLINE)
-		return 0;
-	r = open_probes(c, why, sizeof(why));
-	if (r == 0)
-		return 0;
-	if (c->options.capture == MT_CHOICE_EBPF) {
-		mt_channel_tell(c->options.channel, MT_MESSAGE_FAILED,
-				"%s; --capture=inline needs no privileges", why);
+	r = await_place(c);
+	if (r < 0)
 		return r;
-	}
-	snprintf(c->why_inline, sizeof(c->why_inline), "%s", why);
-	return 0;
+	if (wants_probes && probes == 0)
+		probes = attach_probes(c);
+	if (probes == 0 || c->options.capture != MT_CHOICE_EBPF)
+		return 0;
+	mt_channel_tell(c->options.channel, MT_MESSAGE_FAILED, "%s; --capture=inline does without",
+			c->why_inline);
+	return probes;
 }
 
 static int open_segments(struct collector *c)
@@ -219,6 +224,16 @@ static int open_rest(struct collector *c)
 	return mt_rest_new(c->segments, &c->rest);
 }
 
+/* What an earlier run wrote is kept until this one can begin. */
+static int empty(int fd)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && ftruncate(fd, 0) < 0)
+		return mt_neg_errno();
+	return 0;
+}
+
 static int open_writer(struct collector *c)
 {
 	struct timespec wall;
@@ -231,13 +246,16 @@ static int open_writer(struct collector *c)
 		.program = PACKAGE_STRING,
 		.argv = (const char *const *)c->options.command,
 	};
-	int fd;
+	int fd, r;
 
 	if (uname(&machine) < 0 || clock_gettime(CLOCK_REALTIME, &wall) < 0)
 		return mt_neg_errno();
 	header.wall_ns = (uint64_t)wall.tv_sec * 1000000000 + (uint64_t)wall.tv_nsec -
 			 (mt_clock_ns() - c->start_ns);
 	fd = c->options.output;
+	r = empty(fd);
+	if (r < 0)
+		return r;
 	c->options.output = -1; /* the writer's, whatever comes of it */
 	return mt_writer_new(fd, &header, &c->writer);
 }
@@ -359,7 +377,9 @@ static int open_stats(struct collector *c)
 
 	if (c->options.stats < 0)
 		return 0;
-	r = mt_stats_open(c->options.stats, &c->stats);
+	r = empty(c->options.stats);
+	if (r == 0)
+		r = mt_stats_open(c->options.stats, &c->stats);
 	if (r < 0)
 		mt_channel_tell(c->options.channel, MT_MESSAGE_FAILED,
 				"cannot start the statistics: %s", strerror(-r));
@@ -368,10 +388,8 @@ static int open_stats(struct collector *c)
 
 static int open_all(struct collector *c)
 {
-	int r = open_stats(c);
+	int r = open_faults(c);
 
-	if (r == 0)
-		r = open_faults(c);
 	if (r < 0)
 		return r;
 	if (getrandom(&c->cookie, sizeof(c->cookie), 0) != sizeof(c->cookie) ||
@@ -381,6 +399,8 @@ static int open_all(struct collector *c)
 		return -EIO;
 	}
 	r = choose_capture(c);
+	if (r == 0)
+		r = open_stats(c);
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {

@@ -127,7 +127,7 @@ static int say_place(const struct run *run, int r)
 	return r;
 }
 
-/* The collector starts meanwhile, and is told when it is done. */
+/* While the collector starts, which waits for it. */
 static int fill_place(struct run *run)
 {
 	char shim[4096];
@@ -136,7 +136,7 @@ static int fill_place(struct run *run)
 	locate("MEMTRACK_PRELOAD", "../preload/.libs/" MT_SHIM_NAME, MT_PKGLIBDIR "/" MT_SHIM_NAME,
 	       shim, sizeof(shim));
 	r = say_place(run, mt_place_fill(&run->place, shim));
-	/* One that is not there any more is found out next. */
+	/* A collector that is not there any more is found out next. */
 	if (r == 0)
 		(void)mt_channel_send(run->channel, MT_MESSAGE_PLACE, 0, "");
 	return r;
@@ -295,16 +295,9 @@ __attribute__((noreturn)) static void exec_collector(struct run *run, int channe
 
 static int start_collector(struct run *run)
 {
-	struct stat st;
 	int pair[2];
 
-	if (run->stats >= 0 && fstat(run->stats, &st) == 0 && S_ISREG(st.st_mode) &&
-	    ftruncate(run->stats, 0) < 0) {
-		mt_say("cannot empty '%s': %s", run->options.stats, strerror(errno));
-		return mt_neg_errno();
-	}
-	if (ftruncate(run->output, 0) < 0 ||
-	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) {
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) {
 		mt_say("cannot start the collector: %s", strerror(errno));
 		return mt_neg_errno();
 	}

@@ -50,7 +50,7 @@ void mt_place_remove(const char *directory);
 bool mt_place_in_use(const char *directory);
 
 /* Whether no process has the shim mapped any more, for certain: none is in the middle of anything
- * that it does. */
+ * that it does.  False also where the file system can not tell. */
 bool mt_place_is_left(const char *directory);
 
 /* Waits until nobody uses it; then removes the directory. */
