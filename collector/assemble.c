@@ -12,11 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-void mt_assembler_init(struct mt_assembler *a)
-{
-	*a = (struct mt_assembler){ 0 };
-}
-
 void mt_assembler_done(struct mt_assembler *a)
 {
 	for (int i = 0; i < MT_ASSEMBLE_PARTS; i++)

@@ -5,8 +5,9 @@
  *
  * Contract
  *   Input:     cells of type PIECE of one ring, in ring order; nothing in them is trusted.
- *   Ownership: mt_assembler_init() / mt_assembler_done().  A record's bytes are the
- *              assembler's, until the next piece is added.
+ *   Ownership: an assembler of zeros is an empty one, so that those of rings that are never
+ *              written need no memory; mt_assembler_done() makes it one again.  A record's
+ *              bytes are the assembler's, until the next piece is added.
  *   Errors:    -EBADMSG: not a piece of anything (its beginning was never seen, or it
  *              repeats); -ENOMEM.  The assembler stays usable.
  *   Threads:   one at a time.
@@ -36,7 +37,6 @@ struct mt_assembler {
 	uint64_t abandoned; /* records that made way */
 };
 
-void mt_assembler_init(struct mt_assembler *assembler);
 void mt_assembler_done(struct mt_assembler *assembler);
 
 /* Forgets what is not complete: another thread has the ring now. */

@@ -13,7 +13,7 @@ static struct mt_assembler assembler;
 
 static void setup(void)
 {
-	mt_assembler_init(&assembler);
+	assembler = (struct mt_assembler){ 0 };
 }
 
 static void teardown(void)
