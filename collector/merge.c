@@ -21,6 +21,7 @@
 #include "collector/merge.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -108,11 +109,6 @@ uint64_t mt_merge_fullest_bytes(const struct mt_merge *m)
 uint64_t mt_merge_reached_ns(const struct mt_merge *m)
 {
 	return m->reached_ns;
-}
-
-bool mt_merge_pending(const struct mt_merge *m)
-{
-	return m->n > 0;
 }
 
 uint64_t mt_merge_tail(const struct mt_merge *m, uint32_t slot)

@@ -28,7 +28,6 @@
  *   Bounds:    max_cells a pass, and the rest of a blob.  Nothing is buffered: a cell stays in
  *              its ring until it is handed on, and the ring's tail moves then.
  */
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "collector/segments.h"
@@ -64,9 +63,6 @@ uint64_t mt_merge_reached_ns(const struct mt_merge *merge);
 
 /* Bytes of the slot's ring that were handed on, or given up, ever. */
 uint64_t mt_merge_tail(const struct mt_merge *merge, uint32_t slot);
-
-/* Whether cells were left when the last pass ended. */
-bool mt_merge_pending(const struct mt_merge *merge);
 
 /* Rings of which something was given up because of their heads. */
 uint64_t mt_merge_damaged(const struct mt_merge *merge);

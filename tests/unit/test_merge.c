@@ -7,6 +7,7 @@
 #include <check.h>
 #include <errno.h>
 #include <linux/futex.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -75,6 +76,18 @@ static int64_t pass(uint64_t below_ns, uint64_t max)
 	return mt_merge_cells(merge, below_ns, max, on_cell, NULL);
 }
 
+/* Whether cells are left on a ring. */
+static bool is_pending(void)
+{
+	for (uint32_t slot = 0; slot < MT_CHUNK_SLOTS; slot++) {
+		const struct mt_thread *thread = mt_segments_thread(segments, slot);
+
+		if (thread->tail != thread->head)
+			return true;
+	}
+	return false;
+}
+
 START_TEST(by_time)
 {
 	for (uint64_t t = 1; t <= 300; t++)
@@ -82,9 +95,7 @@ START_TEST(by_time)
 	ck_assert_int_eq(pass(1000, 1000), 300);
 	for (size_t i = 0; i < 300; i++)
 		ck_assert_uint_eq(seen[i].w[0], i + 1);
-	for (uint32_t slot = 0; slot < 8; slot++)
-		ck_assert_uint_eq(mt_segments_thread(segments, slot)->tail,
-				  mt_segments_thread(segments, slot)->head);
+	ck_assert(!is_pending());
 }
 END_TEST
 
@@ -94,11 +105,11 @@ START_TEST(strictly_below)
 	put_free(1, 20);
 	put_free(1, 21);
 	ck_assert_int_eq(pass(20, 1000), 1);
-	ck_assert(mt_merge_pending(merge));
+	ck_assert(is_pending());
 	ck_assert_uint_eq(mt_segments_thread(segments, 1)->tail, 0);
 	ck_assert_int_eq(pass(21, 1000), 1);
 	ck_assert_int_eq(pass(UINT64_MAX, 1000), 1);
-	ck_assert(!mt_merge_pending(merge));
+	ck_assert(!is_pending());
 }
 END_TEST
 
@@ -202,7 +213,7 @@ START_TEST(blobs_do_not_wait)
 	ck_assert_uint_eq(seen[1].w[0], 10);
 	ck_assert_uint_eq(MT_CELL_TYPE(seen[2].head), MT_CELL_BLOB);
 	ck_assert_uint_eq(seen[3].w[0], 20);
-	ck_assert(mt_merge_pending(merge));
+	ck_assert(is_pending());
 }
 END_TEST
 
@@ -316,7 +327,7 @@ START_TEST(times_to_come)
 	mt_merge_set_offset(merge, 2, -5);
 	put_free(2, 1);
 	ck_assert_int_eq(pass(1000, 1000), 4);
-	ck_assert(!mt_merge_pending(merge));
+	ck_assert(!is_pending());
 }
 END_TEST
 
