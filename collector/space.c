@@ -129,24 +129,6 @@ int mt_space_add(struct mt_space *space, const struct mt_space_range *range)
 	return 0;
 }
 
-int mt_space_remove(struct mt_space *space, uint64_t start, uint64_t end)
-{
-	size_t at = first_above(space, start);
-	int r;
-
-	if (start >= end)
-		return -EINVAL;
-	/* Most of what a program unmaps is not code. */
-	if (at == space->len || space->ranges[at].start >= end)
-		return 0;
-	r = reserve(space, space->len + 1);
-	if (r < 0)
-		return r;
-	cut_out(space, start, end);
-	space->stamp = next_stamp();
-	return 0;
-}
-
 int mt_space_copy(struct mt_space *to, const struct mt_space *from)
 {
 	struct mt_space_range *ranges;

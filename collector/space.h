@@ -10,7 +10,7 @@
  *              mt_space_find() gives is valid until the space changes.
  *   Errors:    -EINVAL: an empty range; -ENOMEM; the space is as before then.
  *   Threads:   one at a time for each space.
- *   Bounds:    a look-up is a binary search; an add or a removal moves the ranges above.
+ *   Bounds:    a look-up is a binary search; an add moves the ranges above.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -39,9 +39,6 @@ void mt_space_done(struct mt_space *space);
 
 /* range->image: a reference is taken. */
 int mt_space_add(struct mt_space *space, const struct mt_space_range *range);
-
-/* Cuts what is mapped in [start, end) out of the ranges. */
-int mt_space_remove(struct mt_space *space, uint64_t start, uint64_t end);
 
 void mt_space_clear(struct mt_space *space);
 

@@ -480,14 +480,17 @@ START_TEST(spaces_change)
 	expect(MT_STOP_END, 2);
 	mt_space_init(&child);
 	ck_assert_int_eq(mt_space_copy(&child, &space), 0);
-	ck_assert_int_eq(mt_space_remove(&space, BIAS, BIAS + 0x1100), 0);
+	mt_space_clear(&space);
+	range.start = BIAS + OUTERMOST;
+	range.image = image;
+	ck_assert_int_eq(mt_space_add(&space, &range), 0);
 	expect(MT_STOP_NO_MODULE, 1);
 	ck_assert_int_eq(mt_unwind_trace(unwinder, &child, &window, &trace), 0);
 	ck_assert_uint_eq(trace->stop, MT_STOP_END);
 	/* The same code, one function lower, as another module. */
+	range.start = BIAS;
 	range.bias = BIAS - 0x40;
 	range.module = 9;
-	range.image = image;
 	ck_assert_int_eq(mt_space_add(&space, &range), 0);
 	put(at(0), 0);
 	put(at(1), 0);
@@ -669,10 +672,15 @@ static void change_space(void)
 	};
 
 	range.module = (uint32_t)random() % 3;
-	if (random() % 2)
-		ck_assert_int_eq(mt_space_remove(&space, BIAS + FRAME, BIAS + BY_RBP), 0);
-	else
+	if (random() % 2) {
+		/* All but FRAME. */
+		mt_space_clear(&space);
+		range.end = BIAS + FRAME;
 		ck_assert_int_eq(mt_space_add(&space, &range), 0);
+		range.start = BIAS + BY_RBP;
+		range.end = BIAS + 0x6000;
+	}
+	ck_assert_int_eq(mt_space_add(&space, &range), 0);
 }
 
 /* The node of the chain that is found without a memory. */
