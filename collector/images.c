@@ -50,11 +50,6 @@ void mt_images_free(struct mt_images *images)
 	free(images);
 }
 
-size_t mt_images_count(const struct mt_images *images)
-{
-	return images->len;
-}
-
 static bool is_idle(const struct kept *kept)
 {
 	return atomic_load_explicit(&kept->image->refs, memory_order_acquire) == 1;

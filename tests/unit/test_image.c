@@ -357,14 +357,15 @@ START_TEST(kept_images)
 	ck_assert_int_eq(mt_images_get_path(images, path, &again), 0);
 	ck_assert_ptr_eq(image, again);
 	mt_image_unref(again);
-	ck_assert_uint_eq(mt_images_count(images), 1);
+	ck_assert_uint_eq(image->refs, 2);
 
 	/* Written to: another file. */
 	ck_assert_int_eq(write(fd, "", 1), 1);
 	ck_assert_int_eq(mt_images_get_fd(images, fd, &again), 0);
 	ck_assert_ptr_ne(image, again);
+	ck_assert_uint_eq(again->refs, 2);
+	ck_assert_uint_eq(image->refs, 2);
 	mt_image_unref(again);
-	ck_assert_uint_eq(mt_images_count(images), 2);
 	close(fd);
 
 	ck_assert_int_eq(mt_images_get_path(images, "/proc/nonexistent", &again), -ENOENT);
@@ -374,14 +375,36 @@ START_TEST(kept_images)
 }
 END_TEST
 
+/* A file whose image, or none, is found by its number: the descriptor can not be read. */
+static int unreadable_fd(int fd)
+{
+	char path[64];
+	int path_fd;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	path_fd = open(path, O_PATH | O_CLOEXEC);
+	ck_assert_int_ge(path_fd, 0);
+	return path_fd;
+}
+
+static bool is_kept(struct mt_images *images, int path_fd)
+{
+	struct mt_image *found;
+	int r = mt_images_get_fd(images, path_fd, &found);
+
+	ck_assert(r == 0 || r == -EBADF);
+	if (r == 0)
+		mt_image_unref(found);
+	return r == 0;
+}
+
 /* Those that nobody uses go when they are too many, the oldest first. */
 START_TEST(idle_images)
 {
 	enum { LARGE = CFI_BYTES_MAX - 4096, COUNT = MT_IMAGES_IDLE_BYTES / LARGE + 8 };
 	struct mt_images *images;
 	struct mt_image *other;
-	size_t count;
-	int fd;
+	int path_fds[COUNT], oldest = 0, fd;
 
 	ck_assert_int_eq(mt_images_new(&images), 0);
 	memset(eh_frame.bytes + eh_frame.len, 0, LARGE - eh_frame.len);
@@ -394,11 +417,17 @@ START_TEST(idle_images)
 		fd = file_fd(file.len);
 		ck_assert_int_eq(mt_images_get_fd(images, fd, &other), 0);
 		mt_image_unref(other);
+		path_fds[i] = unreadable_fd(fd);
 		close(fd);
 	}
-	count = mt_images_count(images);
-	ck_assert_uint_gt(count, COUNT - 12);
-	ck_assert_uint_lt(count, COUNT);
+	while (oldest < COUNT && !is_kept(images, path_fds[oldest]))
+		oldest++;
+	ck_assert_int_gt(oldest, 1);
+	ck_assert_int_lt(oldest, 13);
+	for (int i = 0; i < COUNT; i++) {
+		ck_assert_int_eq(is_kept(images, path_fds[i]), i >= oldest);
+		close(path_fds[i]);
+	}
 	/* The one in use is still there. */
 	ck_assert_uint_eq(image->refs, 2);
 	mt_images_free(images);
