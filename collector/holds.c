@@ -41,7 +41,6 @@
 
 struct hold {
 	uint32_t tgid; /* 0: this entry is free */
-	uint32_t counts[_MT_HOLD_MAX];
 	int pidfd;
 	uint64_t since_ns;
 };
@@ -212,10 +211,10 @@ void mt_holds_free(struct mt_holds *h)
 {
 	if (!h)
 		return;
-	for (int owner = 0; h->page && owner < _MT_HOLD_MAX; owner++)
-		mt_holds_drop(h, (enum mt_hold_owner)owner, NULL, NULL);
-	if (h->page)
+	if (h->page) {
+		mt_holds_drop(h, NULL, NULL);
 		munmap(h->page, sizeof(*h->page));
+	}
 	mt_closep(&h->page_fd);
 	free(h);
 }
@@ -306,34 +305,22 @@ static int stop(struct mt_holds *h, struct hold *hold)
 	return r;
 }
 
-int mt_holds_take(struct mt_holds *h, uint32_t tgid, enum mt_hold_owner owner)
+int mt_holds_take(struct mt_holds *h, uint32_t tgid)
 {
 	struct hold *hold;
 	int r;
 
 	if (!tgid)
 		return -ESRCH;
-	hold = find(h, tgid);
-	if (hold) {
-		hold->counts[owner]++;
+	if (find(h, tgid))
 		return 0;
-	}
 	hold = add(h, tgid);
 	if (!hold)
 		return -ENOSPC;
 	r = stop(h, hold);
 	if (r < 0)
 		forget(h, hold);
-	else
-		hold->counts[owner] = 1;
 	return r;
-}
-
-uint32_t mt_holds_count(const struct mt_holds *h, uint32_t tgid, enum mt_hold_owner owner)
-{
-	const struct hold *hold = tgid ? find((struct mt_holds *)h, tgid) : NULL;
-
-	return hold ? hold->counts[owner] : 0;
 }
 
 /* Returns whether there is nothing more to be done. */
@@ -375,16 +362,7 @@ void mt_holds_seal(struct mt_holds *h)
 	} while (!done && mt_clock_ns() - begin_ns < MT_HOLDS_SEAL_NS);
 }
 
-static uint32_t total(const struct hold *hold)
-{
-	uint32_t n = 0;
-
-	for (int owner = 0; owner < _MT_HOLD_MAX; owner++)
-		n += hold->counts[owner];
-	return n;
-}
-
-bool mt_holds_drop(struct mt_holds *h, enum mt_hold_owner owner, mt_let_go_fn fn, void *ctx)
+bool mt_holds_drop(struct mt_holds *h, mt_let_go_fn fn, void *ctx)
 {
 	bool left = false;
 
@@ -393,14 +371,11 @@ bool mt_holds_drop(struct mt_holds *h, enum mt_hold_owner owner, mt_let_go_fn fn
 		uint32_t how = entry_of(h, hold)->how, tgid = hold->tgid;
 		uint64_t since_ns = hold->since_ns;
 
-		if (!tgid || !hold->counts[owner])
+		if (!tgid)
 			continue;
-		hold->counts[owner] = 0;
-		if (!total(hold)) {
-			left |= let_go(hold->pidfd, tgid, how);
-			set_how(h, hold, MT_HELD_NONE);
-			forget(h, hold);
-		}
+		left |= let_go(hold->pidfd, tgid, how);
+		set_how(h, hold, MT_HELD_NONE);
+		forget(h, hold);
 		if (fn)
 			fn(ctx, tgid, since_ns ? mt_clock_ns() - since_ns : 0);
 	}

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 /*
- * holds.h - processes of the run that are stopped for a while, with counted holds
+ * holds.h - processes of the run that are stopped for a while
  *
- * A hold is an owner's reason for a process to stand still.  The first hold of a process
- * stops it, the last release continues it, unless somebody else, who is not counted but
- * seen, wants it stopped: then it is left to them.  A process that somebody else had
- * stopped before is not touched at all.
+ * A process that is held was stopped for it; its release continues it, unless somebody else
+ * wants it stopped: then it is left to them.  A process that somebody else had stopped
+ * before is not touched at all.
  *
  * Who stopped it?  The kernel does not say, but signals that are pending tell:
  *
@@ -17,7 +16,7 @@
  *     stays pending.  Any SIGCONT, from whomever, breaks the seal: the kernel throws pending
  *     stop signals away with it.
  *
- * So, when the last hold is released (decide() in holds.c has it as a table): a stop that is
+ * So, when a process is released (decide() in holds.c has it as a table): a stop that is
  * pending for the process is somebody else's who came later; a broken seal is somebody's who
  * continued it, and maybe stopped it again; with the seal, and nothing beside it, the stop is
  * ours alone, and so is SIGCONT.
@@ -39,8 +38,8 @@
  *   Input:     tgids as the collector's PID namespace has them.  Whether one is a process
  *              of the run, ours() says, after its pidfd was opened: a number that is used
  *              again never gets a signal.
- *   Ownership: mt_holds_new() gives an object for mt_holds_free(), which releases all holds
- *              and takes NULL.  The page's descriptor is the object's.
+ *   Ownership: mt_holds_new() gives an object for mt_holds_free(), which releases all
+ *              processes and takes NULL.  The page's descriptor is the object's.
  *   Errors:    negative errno of memfd_create(2), mmap(2).  mt_holds_take(): -ENOSPC: too
  *              many; -EMFILE; -EPERM: may not be signalled; -ESRCH: gone, or not ours;
  *              nothing is held then.
@@ -53,13 +52,6 @@
 
 #define MT_HOLDS_MAX 1024
 #define MT_HOLDS_SEAL_NS (2 * 1000 * 1000ULL)
-
-enum mt_hold_owner {
-	MT_HOLD_PRESSURE, /* collector/pressure.h */
-	MT_HOLD_ATTACH,	  /* while probes are attached */
-	MT_HOLD_START,	  /* until the process is known */
-	_MT_HOLD_MAX,
-};
 
 /* How far a stop has come; in the page, so these are numbers of a protocol. */
 enum mt_held_how {
@@ -91,23 +83,20 @@ void mt_holds_free(struct mt_holds *holds);
 /* To hand to memtrack-run: a memfd with a struct mt_holds_page. */
 int mt_holds_page_fd(const struct mt_holds *holds);
 
-/* One more hold of owner on the process; stops it if it had none. */
-int mt_holds_take(struct mt_holds *holds, uint32_t tgid, enum mt_hold_owner owner);
-
-/* How many that owner has on it. */
-uint32_t mt_holds_count(const struct mt_holds *holds, uint32_t tgid, enum mt_hold_owner owner);
+/* Holds the process, and stops it for that; one that is held already stays so. */
+int mt_holds_take(struct mt_holds *holds, uint32_t tgid);
 
 /* Seals what stands still and is not sealed yet: after a round of mt_holds_take(), and again
  * while holds last. */
 void mt_holds_seal(struct mt_holds *holds);
 
-/* A process that an owner lets go of; paused_ns: since its first hold; 0 where it was never
- * stopped by us. */
+/* A process that is let go of; paused_ns: since it was held; 0 where it was never stopped by
+ * us. */
 typedef void (*mt_let_go_fn)(void *ctx, uint32_t tgid, uint64_t paused_ns);
 
-/* All holds of owner are released; fn, or NULL, is told of each process.  Returns whether
- * one of them, which has no hold any more, was left to somebody else's stop. */
-bool mt_holds_drop(struct mt_holds *holds, enum mt_hold_owner owner, mt_let_go_fn fn, void *ctx);
+/* Releases all; fn, or NULL, is told of each process.  Returns whether one of them was left to
+ * somebody else's stop. */
+bool mt_holds_drop(struct mt_holds *holds, mt_let_go_fn fn, void *ctx);
 
 /* memtrack-run's side: the collector has ended.  Continues what it had stopped. */
 void mt_holds_undo(struct mt_holds_page *page);

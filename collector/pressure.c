@@ -114,8 +114,7 @@ static void hold_process(void *ctx, uint32_t tgid)
 	struct mt_pressure *p = ctx;
 
 	/* One that can not be held goes on. */
-	if (!mt_holds_count(p->config.holds, tgid, MT_HOLD_PRESSURE))
-		(void)mt_holds_take(p->config.holds, tgid, MT_HOLD_PRESSURE);
+	(void)mt_holds_take(p->config.holds, tgid);
 }
 
 /* Stops the processes that are known by now, and are not stopped yet. */
@@ -301,7 +300,7 @@ static void release(struct mt_pressure *p)
 	p->gathering = false;
 	mt_segments_release(p->config.segments);
 	if (p->config.holds)
-		mt_holds_drop(p->config.holds, MT_HOLD_PRESSURE, on_let_go, p);
+		mt_holds_drop(p->config.holds, on_let_go, p);
 	if (episode.pause == MT_PAUSE_SIGNAL)
 		episode.release_ns = mt_clock_ns();
 	p->last_release_ns = episode.release_ns;

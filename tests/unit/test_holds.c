@@ -119,14 +119,14 @@ static bool is_stopped(void)
 
 static void hold(void)
 {
-	ck_assert_int_eq(mt_holds_take(holds, (uint32_t)child, MT_HOLD_PRESSURE), 0);
+	ck_assert_int_eq(mt_holds_take(holds, (uint32_t)child), 0);
 	await_stop();
 	mt_holds_seal(holds);
 }
 
 static bool drop(void)
 {
-	return mt_holds_drop(holds, MT_HOLD_PRESSURE, NULL, NULL);
+	return mt_holds_drop(holds, NULL, NULL);
 }
 
 static uint64_t told_ns;
@@ -141,8 +141,8 @@ START_TEST(stops_and_continues)
 {
 	for (int i = 0; i < 20; i++) {
 		hold();
-		ck_assert_uint_eq(mt_holds_count(holds, (uint32_t)child, MT_HOLD_PRESSURE), 1);
-		ck_assert(!mt_holds_drop(holds, MT_HOLD_PRESSURE, tell, NULL));
+		told_ns = 0;
+		ck_assert(!mt_holds_drop(holds, tell, NULL));
 		ck_assert_uint_gt(told_ns, 0);
 		await_continue();
 	}
@@ -153,7 +153,7 @@ END_TEST
 START_TEST(released_at_once)
 {
 	for (int i = 0; i < 200; i++) {
-		ck_assert_int_eq(mt_holds_take(holds, (uint32_t)child, MT_HOLD_PRESSURE), 0);
+		ck_assert_int_eq(mt_holds_take(holds, (uint32_t)child), 0);
 		if (i % 2)
 			mt_holds_seal(holds);
 		ck_assert(!drop());
@@ -162,17 +162,21 @@ START_TEST(released_at_once)
 }
 END_TEST
 
-START_TEST(last_owner_continues)
+/* Whoever is held already stays so, and is released once. */
+START_TEST(held_again)
 {
 	hold();
-	ck_assert_int_eq(mt_holds_take(holds, (uint32_t)child, MT_HOLD_ATTACH), 0);
-	ck_assert_int_eq(mt_holds_take(holds, (uint32_t)child, MT_HOLD_PRESSURE), 0);
-	ck_assert(!drop());
+	ck_assert_int_eq(mt_holds_take(holds, (uint32_t)child), 0);
+	mt_holds_seal(holds);
 	ck_assert(is_stopped());
-	ck_assert_uint_eq(mt_holds_count(holds, (uint32_t)child, MT_HOLD_PRESSURE), 0);
-	ck_assert_uint_eq(mt_holds_count(holds, (uint32_t)child, MT_HOLD_ATTACH), 1);
-	ck_assert(!mt_holds_drop(holds, MT_HOLD_ATTACH, NULL, NULL));
+	told_ns = 0;
+	ck_assert(!mt_holds_drop(holds, tell, NULL));
+	ck_assert_uint_gt(told_ns, 0);
 	await_continue();
+	told_ns = 0;
+	ck_assert(!mt_holds_drop(holds, tell, NULL));
+	ck_assert_uint_eq(told_ns, 0);
+	ck_assert(!is_stopped());
 }
 END_TEST
 
@@ -180,9 +184,9 @@ START_TEST(stopped_before)
 {
 	kill(child, SIGSTOP);
 	await_stop();
-	ck_assert_int_eq(mt_holds_take(holds, (uint32_t)child, MT_HOLD_PRESSURE), 0);
+	ck_assert_int_eq(mt_holds_take(holds, (uint32_t)child), 0);
 	mt_holds_seal(holds);
-	ck_assert(mt_holds_drop(holds, MT_HOLD_PRESSURE, tell, NULL));
+	ck_assert(mt_holds_drop(holds, tell, NULL));
 	ck_assert_uint_eq(told_ns, 0);
 	ck_assert(is_stopped());
 	kill(child, SIGCONT);
@@ -251,7 +255,7 @@ START_TEST(threads)
 		await_continue();
 	}
 	for (int i = 0; i < 50; i++) {
-		ck_assert_int_eq(mt_holds_take(holds, (uint32_t)child, MT_HOLD_PRESSURE), 0);
+		ck_assert_int_eq(mt_holds_take(holds, (uint32_t)child), 0);
 		ck_assert(!drop());
 		ck_assert(!is_stopped());
 	}
@@ -261,15 +265,15 @@ END_TEST
 START_TEST(gone_and_foreign)
 {
 	not_ours = (uint32_t)child;
-	ck_assert_int_eq(mt_holds_take(holds, (uint32_t)child, MT_HOLD_PRESSURE), -ESRCH);
+	ck_assert_int_eq(mt_holds_take(holds, (uint32_t)child), -ESRCH);
 	ck_assert(!is_stopped());
 	not_ours = 0;
 	hold();
 	kill(child, SIGKILL);
 	await(WEXITED, CLD_KILLED);
 	ck_assert(!drop());
-	ck_assert_int_eq(mt_holds_take(holds, (uint32_t)child, MT_HOLD_PRESSURE), -ESRCH);
-	ck_assert_int_eq(mt_holds_take(holds, 0, MT_HOLD_PRESSURE), -ESRCH);
+	ck_assert_int_eq(mt_holds_take(holds, (uint32_t)child), -ESRCH);
+	ck_assert_int_eq(mt_holds_take(holds, 0), -ESRCH);
 	child = start(1);
 }
 END_TEST
@@ -292,7 +296,7 @@ START_TEST(undone_for_a_dead_holder)
 
 	ck_assert_int_ge(holder, 0);
 	if (holder == 0) {
-		mt_holds_take(holds, (uint32_t)child, MT_HOLD_PRESSURE);
+		mt_holds_take(holds, (uint32_t)child);
 		if (_i)
 			mt_holds_seal(holds);
 		raise(SIGKILL);
@@ -339,7 +343,7 @@ int main(void)
 	tcase_add_checked_fixture(tests, set_up, tear_down);
 	tcase_add_test(tests, stops_and_continues);
 	tcase_add_test(tests, released_at_once);
-	tcase_add_test(tests, last_owner_continues);
+	tcase_add_test(tests, held_again);
 	tcase_add_test(tests, stopped_before);
 	tcase_add_test(tests, stopped_meanwhile);
 	tcase_add_test(tests, continued_meanwhile);
