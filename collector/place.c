@@ -162,19 +162,6 @@ int mt_place_fill(struct mt_place *place, const char *shim_source)
 	return r;
 }
 
-void mt_place_close(struct mt_place *place)
-{
-	if (!place->directory[0])
-		return;
-	mt_place_remove(place->directory);
-	place->directory[0] = '\0';
-}
-
-void mt_place_leave(struct mt_place *place)
-{
-	place->directory[0] = '\0';
-}
-
 static void remove_entry(const char *directory, const char *name)
 {
 	char path[PATH_MAX];
@@ -184,7 +171,7 @@ static void remove_entry(const char *directory, const char *name)
 		rmdir(path);
 }
 
-void mt_place_remove(const char *directory)
+static void remove_directory(const char *directory)
 {
 	static const char *const names[] = { MT_SHIM_NAME, "socket", EMPTY_NAME,
 					     PLATFORM_32 "/" MT_SHIM_NAME, PLATFORM_32 };
@@ -194,6 +181,19 @@ void mt_place_remove(const char *directory)
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		remove_entry(directory, names[i]);
 	rmdir(directory);
+}
+
+void mt_place_close(struct mt_place *place)
+{
+	if (!place->directory[0])
+		return;
+	remove_directory(place->directory);
+	place->directory[0] = '\0';
+}
+
+void mt_place_leave(struct mt_place *place)
+{
+	place->directory[0] = '\0';
 }
 
 /* What a process of the run may have mapped. */
@@ -319,7 +319,7 @@ void mt_place_outlive(const char *directory)
 	}
 	for (size_t i = 0; i < N_LIBRARIES; i++)
 		mt_closep(&fds[i]);
-	mt_place_remove(directory);
+	remove_directory(directory);
 }
 
 static int open_or_create(const char *path, bool *ret_created)

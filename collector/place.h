@@ -20,7 +20,7 @@
  * Contract
  *   Ownership: mt_place_open() makes the directory, for mt_place_close(), which removes the
  *              directory and what is in it, or for mt_place_leave(), which lets whoever else
- *              knows it do that by mt_place_remove().
+ *              knows it do that by mt_place_outlive().
  *   Errors:    negative errno; place.what says which file or directory it is about.
  *   Threads:   one.
  */
@@ -42,8 +42,6 @@ int mt_place_open(struct mt_place *ret);
 int mt_place_fill(struct mt_place *place, const char *shim_source);
 void mt_place_close(struct mt_place *place);
 void mt_place_leave(struct mt_place *place);
-
-void mt_place_remove(const char *directory);
 
 /* Whether a process has a library of the directory mapped, as far as the file system tells
  * (overlayfs does not), or has the directory in its environment: what it executes looks for it. */
