@@ -25,8 +25,3 @@ void mt_images_free(struct mt_images *images);
 
 int mt_images_get_fd(struct mt_images *images, int fd, struct mt_image **ret);
 int mt_images_get_path(struct mt_images *images, const char *path, struct mt_image **ret);
-
-static inline void mt_images_freep(struct mt_images **images)
-{
-	mt_images_free(*images);
-}

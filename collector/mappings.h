@@ -34,8 +34,3 @@ int mt_mappings_take(struct mt_mappings *mappings, uint32_t tgid);
 /* The file that it had mapped within [start, end); NULL: none is known. */
 struct mt_image *mt_mappings_find(const struct mt_mappings *mappings, uint32_t tgid, uint64_t start,
 				  uint64_t end);
-
-static inline void mt_mappings_freep(struct mt_mappings **mappings)
-{
-	mt_mappings_free(*mappings);
-}

@@ -78,8 +78,3 @@ bool mt_memo_join(struct mt_memo *memo, const struct mt_window *window,
  */
 void mt_memo_learn(struct mt_memo *memo, const struct mt_window *window,
 		   const struct mt_memo_step *steps, size_t n, bool tied);
-
-static inline void mt_memo_freep(struct mt_memo **memo)
-{
-	mt_memo_free(*memo);
-}

@@ -92,8 +92,3 @@ void mt_stats_encode(struct mt_stats *stats, const struct mt_stats_encode *row);
 
 /* For the backlog: how many events were handed to the encoder so far. */
 void mt_stats_drained(struct mt_stats *stats, uint64_t events);
-
-static inline void mt_stats_closep(struct mt_stats **stats)
-{
-	mt_stats_close(*stats);
-}
