@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * life.bpf.c - fork, exec and exit of the run's processes
+ * life.bpf.c - the run's processes: forks are followed, exec and exit told of
  *
  * Which processes are those?  The one that the collector entered in "members" before it let
  * it exec, and whatever a member forks: the kernel calls process_fork before the child can
@@ -82,21 +82,12 @@ static __always_inline void submit(void *record)
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(process_fork, struct task_struct *parent, struct task_struct *child)
 {
-	struct mt_life_fork *record;
 	__u32 tgid = child->tgid, one = 1;
 
 	if (tgid == (__u32)parent->tgid || !is_member(parent->tgid))
 		return 0;
 	if (bpf_map_update_elem(&members, &tgid, &one, BPF_ANY))
 		count_loss(1);
-
-	record = reserve(sizeof(*record));
-	if (!record)
-		return 0;
-	set_head(&record->head, MT_LIFE_FORK, sizeof(*record), child);
-	record->parent_tgid = parent->tgid;
-	record->parent_tid = parent->pid;
-	submit(record);
 	return 0;
 }
 

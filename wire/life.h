@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 /*
- * life.h - what became of the processes of a run: fork, exec, exit
+ * life.h - what became of the processes of a run: exec, exit
  *
  * Written by:  bpf/life.bpf.c, to the BPF ring "life"; for members of the run only
  * Read by:     collector/pipeline.c
+ *
+ * A fork has no record: the child shakes hands, or is found by what it executes; that it is a
+ * member too, the kernel part sees to by itself.
  *
  * tgid and tid are the kernel's, of the root PID namespace.  Times are CLOCK_MONOTONIC ns
  * of the root time namespace.  Strings end with a NUL; a file name that does not fit is cut.
  */
 #include <linux/types.h>
 
-#define MT_LIFE_FORK 1 /* struct mt_life_fork: a process, not a thread, came to be */
+/* 1 was a fork. */
 #define MT_LIFE_EXEC 2 /* struct mt_life_exec: tgid runs another image */
 #define MT_LIFE_EXIT 3 /* struct mt_life_exit: a thread ended, or with it its process */
 
@@ -23,13 +26,7 @@ struct mt_life_head {
 	__u32 type; /* MT_LIFE_* */
 	__u64 time_ns;
 	__u32 tgid;
-	__u32 tid; /* of whoever did it; fork: the child's first thread, that is, its tgid */
-};
-
-struct mt_life_fork {
-	struct mt_life_head head; /* tgid: the child */
-	__u32 parent_tgid;
-	__u32 parent_tid;
+	__u32 tid; /* of whoever did it */
 };
 
 struct mt_life_exec {
@@ -46,6 +43,5 @@ struct mt_life_exit {
 };
 
 _Static_assert(sizeof(struct mt_life_head) == 24, "struct mt_life_head changed size");
-_Static_assert(sizeof(struct mt_life_fork) == 32, "struct mt_life_fork changed size");
 _Static_assert(sizeof(struct mt_life_exec) == 296, "struct mt_life_exec changed size");
 _Static_assert(sizeof(struct mt_life_exit) == 48, "struct mt_life_exit changed size");

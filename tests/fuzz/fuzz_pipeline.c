@@ -352,7 +352,6 @@ static void put_life(struct run *run, struct input *in)
 {
 	union {
 		struct mt_life_head head;
-		struct mt_life_fork fork;
 		struct mt_life_exec exec;
 		struct mt_life_exit exit;
 	} life = { 0 };
@@ -363,11 +362,6 @@ static void put_life(struct run *run, struct input *in)
 	life.head.tgid = TGIDS + take_byte(in) % 8;
 	life.head.tid = TGIDS + take_byte(in) % 8;
 	switch (life.head.type) {
-	case MT_LIFE_FORK:
-		len = sizeof(life.fork);
-		life.fork.parent_tgid = TGIDS + take_byte(in) % 8;
-		life.fork.parent_tid = life.fork.parent_tgid;
-		break;
 	case MT_LIFE_EXEC:
 		take(in, life.exec.comm, take_byte(in) % (sizeof(life.exec.comm) + 1));
 		take(in, life.exec.filename, take_number(in) % (sizeof(life.exec.filename) + 1));
@@ -608,7 +602,7 @@ static void run_story(uint8_t how, size_t leave_out, size_t repeat, int change)
 		{ HEAD, 2, 1, 2, 3, 4, 5, 6, 7, 8 },
 		{ SKIP, 0 },
 		{ COUNTERS, 0, 1, 0 },
-		{ LIFE, 0, MT_LIFE_FORK, 1, 1, 2 },
+		{ LIFE, 0, MT_LIFE_EXIT + 1, 1, 1, 0 },
 		{ LIFE, 0, MT_LIFE_EXEC, 1, 1, 1, 'a', 3, '/', 'a', 'b' },
 		{ LIFE, 0, MT_LIFE_EXIT, 1, 2, 0, 0, 1, 't' },
 		{ LIFE, 0, MT_LIFE_EXIT, 1, 1, 9, 1, 2, 'a', 'b' },
