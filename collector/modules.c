@@ -97,8 +97,10 @@ uint64_t mt_modules_missing(const struct mt_modules *m)
 
 static bool is_build_id(const struct mt_module_record *head, const struct mt_image *image)
 {
-	/* A record has room for 20 bytes, the length that linkers give. */
-	return head->build_id_bytes <= image->build_id_bytes &&
+	/* The process has none in memory, or one that a record has no room for. */
+	if (!head->build_id_bytes)
+		return true;
+	return head->build_id_bytes == image->build_id_bytes &&
 	       !memcmp(head->build_id, image->build_id, head->build_id_bytes);
 }
 

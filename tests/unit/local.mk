@@ -35,7 +35,7 @@ unit_tests += %D%/test_arena %D%/test_policy
 
 ## The collector's stages, but for the codec and the unwinder.
 unit_tests += %D%/test_batch %D%/test_encode %D%/test_faults %D%/test_holds %D%/test_keep	\
-	%D%/test_place %D%/test_processes %D%/test_progress	\
+	%D%/test_modules %D%/test_place %D%/test_processes %D%/test_progress	\
 	%D%/test_session %D%/test_stacks %D%/test_stats %D%/test_summary	\
 	%D%/test_watch
 collector_test_libs = tests/libsample.a $(collector_libs) $(CHECK_LIBS)
@@ -54,6 +54,9 @@ collector_test_libs = tests/libsample.a $(collector_libs) $(CHECK_LIBS)
 %C%_test_keep_SOURCES      = %D%/test_keep.c
 %C%_test_keep_CFLAGS       = $(unit_cflags)
 %C%_test_keep_LDADD        = $(collector_test_libs)
+%C%_test_modules_SOURCES   = %D%/test_modules.c $(cfi_bytes)
+%C%_test_modules_CFLAGS    = $(unit_cflags)
+%C%_test_modules_LDADD     = $(collector_test_libs)
 %C%_test_place_SOURCES     = %D%/test_place.c
 %C%_test_place_CFLAGS      = $(unit_cflags)
 %C%_test_place_LDADD       = $(collector_test_libs)

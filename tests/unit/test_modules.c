@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * test_modules.c - a module's file is what has the very build-id that the process has
+ */
+#include "collector/modules.h"
+
+#include <check.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "tests/cfi_bytes.h"
+#include "wire/ring.h"
+
+#define BIAS 0x100000
+
+static struct mt_writer *writer;
+static struct mt_encode *encode;
+static struct mt_modules *modules;
+static struct mt_space space, listing;
+static int fd;
+
+/* A file, which has a build-id of 20 bytes. */
+static void setup(void)
+{
+	static const struct mt_header header = { .machine = "x86_64", .program = "test" };
+	static const struct elf_parts parts = { .with_sections = true };
+	static struct cfi_bytes file;
+	int output = open("/dev/null", O_WRONLY | O_CLOEXEC);
+
+	ck_assert_int_ge(output, 0);
+	ck_assert_int_eq(mt_writer_new(output, &header, &writer), 0);
+	ck_assert_int_eq(mt_encode_start(writer, NULL, &encode), 0);
+	ck_assert_int_eq(mt_modules_new(encode, &modules), 0);
+	mt_space_init(&space);
+	mt_space_init(&listing);
+	elf_put(&file, &parts);
+	fd = memfd_create("module", MFD_CLOEXEC);
+	ck_assert_int_eq(write(fd, file.bytes, file.len), (ssize_t)file.len);
+}
+
+static void teardown(void)
+{
+	close(fd);
+	mt_space_done(&listing);
+	mt_space_done(&space);
+	mt_modules_free(modules);
+	ck_assert_int_eq(mt_encode_stop(encode), 0);
+	mt_writer_free(writer);
+}
+
+/* Whether the file counts as that of a module with such a build-id. */
+static bool is_found(const char *build_id, uint32_t bytes)
+{
+	struct {
+		struct mt_module_record head;
+		char path[32];
+	} record = { .head = { .len = sizeof(record),
+			       .bias = BIAS,
+			       .start = BIAS + ELF_TEXT,
+			       .end = BIAS + ELF_TEXT_END,
+			       .build_id_bytes = bytes } };
+	uint64_t missing = mt_modules_missing(modules);
+	bool found;
+
+	memcpy(record.head.build_id, build_id, bytes);
+	snprintf(record.path, sizeof(record.path), "/proc/self/fd/%d", fd);
+	ck_assert_int_eq(mt_modules_apply(modules, &space, &listing, 0, &record, sizeof(record)),
+			 0);
+	found = mt_space_find(&space, BIAS + ELF_TEXT)->image;
+	ck_assert_uint_eq(mt_modules_missing(modules), missing + !found);
+	return found;
+}
+
+START_TEST(build_ids_are_equal)
+{
+	char other[] = ELF_BUILD_ID;
+
+	ck_assert(is_found(ELF_BUILD_ID, 20));
+	other[19]++;
+	ck_assert(!is_found(other, 20));
+	other[19]--;
+	other[0]++;
+	ck_assert(!is_found(other, 20));
+}
+END_TEST
+
+/* One of another length is another, though it begins like it. */
+START_TEST(build_ids_are_as_long)
+{
+	for (uint32_t bytes = 1; bytes < 20; bytes++)
+		ck_assert(!is_found(ELF_BUILD_ID, bytes));
+}
+END_TEST
+
+/* What the process does not have in memory can not be compared. */
+START_TEST(no_build_id)
+{
+	ck_assert(is_found("", 0));
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("modules");
+	TCase *tcase = tcase_create("modules");
+	SRunner *runner;
+	int failed;
+
+	tcase_add_checked_fixture(tcase, setup, teardown);
+	tcase_add_test(tcase, build_ids_are_equal);
+	tcase_add_test(tcase, build_ids_are_as_long);
+	tcase_add_test(tcase, no_build_id);
+	suite_add_tcase(suite, tcase);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
