@@ -144,7 +144,7 @@ def inherited_death(capture):
             yield "the command is not ready"
         process.kill()
         process.wait()
-        if not judge.eventually(lambda: not judge.own_children()):
+        if not tracked.eventually(lambda: not judge.own_children()):
             yield f"goes on: {judge.own_children()}"
 
 
@@ -362,8 +362,8 @@ def stopped_collector(capture):
     """While the collector does nothing the command waits, and nothing is lost."""
     running = Running(capture)
     os.kill(running.collector(), signal.SIGSTOP)
-    waits = judge.eventually(lambda: all_threads_are(running.collector(), "T")) and \
-        judge.eventually(lambda: all_threads_are(running.command(), "S"))
+    waits = tracked.eventually(lambda: all_threads_are(running.collector(), "T")) and \
+        tracked.eventually(lambda: all_threads_are(running.command(), "S"))
     os.kill(running.collector(), signal.SIGCONT)
     if not waits:
         yield "the command does not wait for the collector"
@@ -390,7 +390,7 @@ def crowded_socket(_):
                 except subprocess.TimeoutExpired:
                     pass
                 collector.accept()[0].close()
-                collector.settimeout(judge.PATIENCE_S)
+                collector.settimeout(tracked.PATIENCE_SECONDS)
                 try:
                     with collector.accept()[0] as connection:
                         hello = connection.recv(HELLO_BYTES + 1)
@@ -412,7 +412,7 @@ def killed_wrapper(capture):
     if status != 128 + signal.SIGKILL or not book.totals["allocations"] or \
        book.totals["allocations"] != book.totals["frees"]:
         yield f"exit status {status}, prints {out!r}"
-    if judge.eventually(lambda: not judge.own_children()):
+    if tracked.eventually(lambda: not judge.own_children()):
         tracked.report("run.mtk")
 
 
@@ -421,7 +421,7 @@ def killed_group(capture):
     result = tracked.run(run_line(capture, "run.mtk", "sh", "-c", f"{FIXTURE}; kill -9 0"))
     if result.status != 128 + signal.SIGKILL:
         yield f"exit status {result.status}, says {result.err!r}"
-    if judge.eventually(lambda: not judge.own_children()):
+    if tracked.eventually(lambda: not judge.own_children()):
         tracked.report("run.mtk")
 
 

@@ -11,7 +11,6 @@ import os
 import re
 import shlex
 import signal
-import time
 
 import chains
 import ledger
@@ -24,8 +23,6 @@ SHIM = f"{tracked.BUILD}/preload/.libs/libmemtrack-preload.so"
 PLACES = {"srcdir": os.environ["srcdir"], "builddir": tracked.BUILD, "here": HERE, "shim": SHIM}
 GOOD_STOPS = {"none", "end", "truncated", "bootstrap"}
 NOT_TRACKED = re.compile(rb"^memtrack-\w+: not tracked: \d+ (.*)\n", re.MULTILINE)
-# What is left of a run goes by itself, if it is to go.
-PATIENCE_S = 20
 PR_SET_CHILD_SUBREAPER = 36
 
 Size = collections.namedtuple("Size", "size count freed leaf root", defaults=(None, None))
@@ -102,16 +99,6 @@ def own_children():
     return found
 
 
-def eventually(function, seconds=PATIENCE_S):
-    """Waits for function() to be true."""
-    end = time.monotonic() + seconds
-    while not function():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.02)
-    return True
-
-
 def directories():
     return set(glob.glob("/tmp/memtrack-??????"))
 
@@ -123,13 +110,13 @@ class Leftovers:
         self.before = directories()
 
     def problems(self):
-        if not eventually(lambda: not own_children()):
+        if not tracked.eventually(lambda: not own_children()):
             for tgid, name in own_children().items():
                 yield f"process left behind: {tgid} {name}"
                 os.kill(tgid, signal.SIGKILL)
         # Runs besides this one have directories too, which go as well.
         new = directories() - self.before
-        if not eventually(lambda: not any(map(os.path.exists, new))):
+        if not tracked.eventually(lambda: not any(map(os.path.exists, new))):
             yield from (f"left behind: {path}" for path in sorted(new) if os.path.exists(path))
 
 

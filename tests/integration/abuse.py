@@ -5,11 +5,9 @@
 # the command has ended, processes by the hundred.
 
 import os
-import select
 import signal
 import subprocess
 import sys
-import time
 
 import tap
 import tracked
@@ -37,16 +35,6 @@ os.write(done, b"x")
 """
 
 
-def eventually(function, seconds=30):
-    """Waits for function() to be true."""
-    end = time.monotonic() + seconds
-    while not function():
-        if time.monotonic() > end:
-            return False
-        select.select([], [], [], 0.05)
-    return True
-
-
 def left_behind():
     """The run's directory, if it does not go; its name is in a file.  Other runs on the machine
     have such directories, too."""
@@ -54,7 +42,7 @@ def left_behind():
         directory = file.read().rstrip("\n")
     if not directory.startswith("/") or "/memtrack-" not in directory:
         yield f"no directory of a run: {directory!r}"
-    if not eventually(lambda: not os.path.exists(directory)):
+    if not tracked.eventually(lambda: not os.path.exists(directory)):
         yield f"left behind: {directory}"
 
 
@@ -150,7 +138,7 @@ def killed_run(capture):
             yield "not ready"
         process.kill()
         process.wait()
-        if not eventually(lambda: tracked.report("killed.mtk")["complete"]):
+        if not tracked.eventually(lambda: tracked.report("killed.mtk")["complete"]):
             yield "the artifact has no end"
         process.stdin.write(b"x\n")
         process.stdin.close()

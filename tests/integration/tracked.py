@@ -12,6 +12,7 @@ import os
 import re
 import signal
 import subprocess
+import time
 
 BUILD = os.environ["builddir"]
 RUN = f"{BUILD}/collector/memtrack-run"
@@ -19,6 +20,8 @@ REPORT = f"{BUILD}/report/memtrack-report"
 STATUS_INCOMPLETE = 3  # of memtrack-report
 CAPTURES = ("ebpf", "inline")
 SECONDS = 120
+# What is left of a run goes by itself, if it is to go.
+PATIENCE_SECONDS = 30
 
 # Who called sudo is whom memtrack-run would make of the command.
 for variable in ("SUDO_UID", "SUDO_GID"):
@@ -54,6 +57,16 @@ def run(command, stdin=b"", env=None, seconds=SECONDS, **options):
             out, err = process.communicate()
             raise RuntimeError(f"{command}: not done after {seconds} s, said {err!r}") from None
     return Result(shell_status(process.returncode), out, err)
+
+
+def eventually(function):
+    """Waits for function() to be true."""
+    end = time.monotonic() + PATIENCE_SECONDS
+    while not function():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.02)
+    return True
 
 
 def statistics(path):
