@@ -69,12 +69,15 @@ static inline int mt_channel_send_with(int fd, enum mt_message_kind kind, uint32
 				       const char *text, const int *fds, size_t n, int flags)
 {
 	struct mt_message message = { .kind = kind, .number = number };
-	size_t len = strnlen(text, sizeof(message.text) - 1);
+	size_t len = strlen(text);
 	char control[CMSG_SPACE(MT_CHANNEL_FDS * sizeof(int))] = { 0 };
-	struct iovec iov = { &message, offsetof(struct mt_message, text) + len + 1 };
+	struct iovec iov = { .iov_base = &message };
 	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
 	struct cmsghdr *head;
 
+	if (len >= sizeof(message.text))
+		len = sizeof(message.text) - 1;
+	iov.iov_len = offsetof(struct mt_message, text) + len + 1;
 	memcpy(message.text, text, len);
 	message.text[len] = '\0';
 	if (n) {
