@@ -23,6 +23,7 @@
 #include "base/err.h"
 #include "collector/clock.h"
 #include "collector/pidfd.h"
+#include "collector/place.h"
 #include "collector/proc_state.h"
 
 #define TICK_MS 50
@@ -118,12 +119,14 @@ static bool has_in(const struct family *family, uint32_t tgid)
 
 static void mark(const struct mt_guard *g, struct family *family)
 {
+	struct mt_place_marks marks;
 	bool more;
 
+	mt_place_mark(g->directory, &marks);
 	for (size_t i = 0; i < family->n; i++) {
 		struct member *m = &family->members[i];
 
-		m->in = m->tgid == (uint32_t)g->root || mt_proc_maps(m->tgid, g->directory);
+		m->in = m->tgid == (uint32_t)g->root || mt_place_is_loaded(&marks, m->tgid);
 	}
 	do {
 		more = false;

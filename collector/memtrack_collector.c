@@ -74,6 +74,7 @@ struct collector {
 	struct mt_encode *encode;
 	struct mt_pipeline *pipeline;
 	struct mt_holds *holds; /* NULL: nobody is ever stopped */
+	struct mt_place_marks marks;
 	uint32_t root;
 	pid_t runner;		  /* memtrack-run */
 	bool runner_asleep;	  /* memtrack-run has stopped itself */
@@ -270,9 +271,11 @@ static void note(void *ctx, const char *text)
 /* Whether the process is of this run: what it has mapped tells, and can not be made up. */
 static bool is_ours(void *ctx, uint32_t tgid)
 {
-	const struct collector *c = ctx;
+	struct collector *c = ctx;
 
-	return mt_proc_maps(tgid, c->options.directory);
+	if (!c->marks.marks[0][0])
+		mt_place_mark(c->options.directory, &c->marks);
+	return mt_place_is_loaded(&c->marks, tgid);
 }
 
 static int open_holds(struct collector *c)

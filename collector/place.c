@@ -5,6 +5,9 @@
  * Invariants
  *   - The directory is on a file system that maps code; its name is ours alone (mkdtemp),
  *     everybody may read it: the tree may run as other users.
+ *   - A library is known by the device and the inode that the kernel shows with a mapping, as
+ *     it shows them of a mapping of ours: stat(2) has other numbers on some file systems.  A
+ *     path proves nothing: a memfd's name looks like one, and who is handed it maps it.
  */
 #include "collector/place.h"
 
@@ -20,6 +23,7 @@
 #include <sys/auxv.h>
 #include <sys/file.h>
 #include <sys/inotify.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/vfs.h>
@@ -199,6 +203,8 @@ void mt_place_leave(struct mt_place *place)
 /* What a process of the run may have mapped. */
 enum { SHIM, EMPTY };
 static const char *const libraries[] = { [SHIM] = MT_SHIM_NAME, [EMPTY] = EMPTY_NAME };
+/* What the loader, and hardly anybody else, maps some of it for. */
+static const char mapped_for[] = { [SHIM] = 'x', [EMPTY] = 'w' };
 #define N_LIBRARIES (sizeof(libraries) / sizeof(libraries[0]))
 
 static int open_library(const char *directory, size_t i)
@@ -207,6 +213,75 @@ static int open_library(const char *directory, size_t i)
 
 	snprintf(path, sizeof(path), "%s/%s", directory, libraries[i]);
 	return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+/* Of a line of /proc/TGID/maps: "rwxp", and "MAJOR:MINOR INODE". */
+struct mapping {
+	char rights[8];
+	char mark[sizeof(((struct mt_place_marks *)0)->marks[0])];
+};
+
+static void take_mapping(const char *line, struct mapping *ret)
+{
+	char device[16], inode[24];
+
+	*ret = (struct mapping){ 0 };
+	if (sscanf(line, "%*s %7s %*s %15s %23s", ret->rights, device, inode) == 3)
+		snprintf(ret->mark, sizeof(ret->mark), "%s %s", device, inode);
+}
+
+static FILE *open_maps(uint32_t tgid)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%u/maps", tgid);
+	return fopen(path, "re");
+}
+
+static void mark_address(const void *at, struct mapping *ret)
+{
+	mt_cleanup(mt_fclosep) FILE *file = open_maps((uint32_t)getpid());
+	mt_cleanup(mt_freep) char *line = NULL;
+	size_t line_room = 0;
+
+	while (file && getline(&line, &line_room, file) > 0)
+		if (strtoull(line, NULL, 16) == (uintptr_t)at)
+			take_mapping(line, ret);
+}
+
+void mt_place_mark(const char *directory, struct mt_place_marks *ret)
+{
+	_Static_assert(sizeof(ret->marks) / sizeof(ret->marks[0]) == N_LIBRARIES,
+		       "a library without a mark");
+	*ret = (struct mt_place_marks){ 0 };
+	for (size_t i = 0; i < N_LIBRARIES; i++) {
+		mt_cleanup(mt_closep) int fd = open_library(directory, i);
+		struct mapping mapping = { 0 };
+		void *at = fd < 0 ? MAP_FAILED : mmap(NULL, 1, PROT_READ, MAP_PRIVATE, fd, 0);
+
+		if (at == MAP_FAILED)
+			continue;
+		mark_address(at, &mapping);
+		munmap(at, 1);
+		memcpy(ret->marks[i], mapping.mark, sizeof(mapping.mark));
+	}
+}
+
+bool mt_place_is_loaded(const struct mt_place_marks *marks, uint32_t tgid)
+{
+	mt_cleanup(mt_fclosep) FILE *file = open_maps(tgid);
+	mt_cleanup(mt_freep) char *line = NULL;
+	struct mapping mapping;
+	size_t room = 0;
+
+	while (file && getline(&line, &room, file) > 0) {
+		take_mapping(line, &mapping);
+		for (size_t i = 0; mapping.mark[0] && i < N_LIBRARIES; i++)
+			if (!strcmp(mapping.mark, marks->marks[i]) &&
+			    strchr(mapping.rights, mapped_for[i]) && strchr(mapping.rights, 'p'))
+				return true;
+	}
+	return false;
 }
 
 /* Whether anybody but us has the file open, or mapped: then a write lease can not be had. */

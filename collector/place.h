@@ -25,6 +25,7 @@
  *   Threads:   one.
  */
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #define MT_SHIM_NAME "libmemtrack-preload.so"
@@ -42,6 +43,18 @@ int mt_place_open(struct mt_place *ret);
 int mt_place_fill(struct mt_place *place, const char *shim_source);
 void mt_place_close(struct mt_place *place);
 void mt_place_leave(struct mt_place *place);
+
+/* What the directory's libraries, two at most, are known by where a process has them mapped. */
+struct mt_place_marks {
+	char marks[2][48];
+};
+
+/* Both are there by then. */
+void mt_place_mark(const char *directory, struct mt_place_marks *ret);
+
+/* Whether the process has one of them loaded: the very file, whatever others are called, and not
+ * as data, as who was handed a descriptor of it would have it mapped. */
+bool mt_place_is_loaded(const struct mt_place_marks *marks, uint32_t tgid);
 
 /* Whether a process has a library of the directory mapped, as far as the file system tells
  * (overlayfs does not), or has the directory in its environment: what it executes looks for it. */

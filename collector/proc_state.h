@@ -107,23 +107,6 @@ static inline uint32_t mt_proc_inner_tgid(uint32_t tgid)
 	return 0;
 }
 
-/* Whether it has a file mapped in whose path there is that text. */
-static inline bool mt_proc_maps(uint32_t tgid, const char *text)
-{
-	mt_cleanup(mt_fclosep) FILE *file = NULL;
-	char path[32], line[4200];
-
-	snprintf(path, sizeof(path), "/proc/%u/maps", tgid);
-	file = fopen(path, "re");
-	while (file && fgets(line, sizeof(line), file)) {
-		const char *name = strchr(line, '/');
-
-		if (name && strstr(name, text))
-			return true;
-	}
-	return false;
-}
-
 /*
  * Whether /proc/TGID/FILE holds the text; a file that can not be read does not.  Where its
  * environment lies a process may say itself, and that it has no end.

@@ -116,7 +116,7 @@ START_TEST(one_run)
 END_TEST
 
 /* A process that has the file mapped, until it is killed. */
-static pid_t map_file(const char *path)
+static pid_t map_file_for(int rights, const char *path)
 {
 	int ready[2], fd;
 	pid_t child;
@@ -126,7 +126,7 @@ static pid_t map_file(const char *path)
 	child = fork();
 	if (child == 0) {
 		fd = open(path, O_RDONLY);
-		if (mmap(NULL, 1, PROT_READ, MAP_PRIVATE, fd, 0) == MAP_FAILED)
+		if (mmap(NULL, 1, rights, MAP_PRIVATE, fd, 0) == MAP_FAILED)
 			_exit(1);
 		close(fd);
 		(void)!write(ready[1], "x", 1);
@@ -137,6 +137,17 @@ static pid_t map_file(const char *path)
 	ck_assert_int_eq(read(ready[0], &byte, 1), 1);
 	close(ready[0]);
 	return child;
+}
+
+static pid_t map_file(const char *path)
+{
+	return map_file_for(PROT_READ, path);
+}
+
+static void end(pid_t child)
+{
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
 }
 
 /* Whether the kernel names the platform: then LD_PRELOAD does, too. */
@@ -182,6 +193,70 @@ static void outlives_mapping_of(const char *name)
 	ck_assert_int_eq(waitpid(waiter, &status, 0), waiter);
 	ck_assert_int_lt(access(left, F_OK), 0);
 }
+
+/* A process is of the run by the file that it has loaded, and not by what another is called. */
+START_TEST(known_by_its_file)
+{
+	struct mt_place_marks marks, none;
+	struct mt_place place;
+	char moved[256];
+	pid_t child, other;
+	int fd;
+
+	ck_assert_int_eq(mt_place_open(&place), 0);
+	snprintf(moved, sizeof(moved), "%s/moved", place.directory);
+	mt_place_mark(place.directory, &none);
+	ck_assert_int_eq(mt_place_fill(&place, "/bin/true"), 0);
+	mt_place_mark(place.directory, &marks);
+	ck_assert(!mt_place_is_loaded(&marks, (uint32_t)getpid()));
+
+	child = map_file(place.shim);
+	ck_assert(!mt_place_is_loaded(&marks, (uint32_t)child));
+	end(child);
+	child = map_file_for(PROT_READ | PROT_EXEC, place.shim);
+	ck_assert(mt_place_is_loaded(&marks, (uint32_t)child));
+	ck_assert(!mt_place_is_loaded(&none, (uint32_t)child));
+	/* Whether or not it has its name still. */
+	ck_assert_int_eq(rename(place.shim, moved), 0);
+	ck_assert(mt_place_is_loaded(&marks, (uint32_t)child));
+	ck_assert_int_eq(unlink(moved), 0);
+	ck_assert(mt_place_is_loaded(&marks, (uint32_t)child));
+
+	fd = open(place.shim, O_WRONLY | O_CREAT | O_EXCL, 0600);
+	ck_assert_int_eq(ftruncate(fd, 4096), 0);
+	close(fd);
+	other = map_file_for(PROT_READ | PROT_EXEC, place.shim);
+	ck_assert(!mt_place_is_loaded(&marks, (uint32_t)other));
+	end(other);
+	end(child);
+	ck_assert(!mt_place_is_loaded(&marks, (uint32_t)child));
+	mt_place_close(&place);
+}
+END_TEST
+
+/* The empty library is one of the run's, too. */
+START_TEST(known_by_the_empty_library)
+{
+	struct mt_place_marks marks;
+	struct mt_place place;
+	char path[256];
+	pid_t child;
+
+	if (!divided())
+		return;
+	ck_assert_int_eq(mt_place_open(&place), 0);
+	ck_assert_int_eq(mt_place_fill(&place, "/bin/true"), 0);
+	mt_place_mark(place.directory, &marks);
+	snprintf(path, sizeof(path), "%s/i686/" MT_SHIM_NAME, place.directory);
+	child = map_file(path);
+	ck_assert(!mt_place_is_loaded(&marks, (uint32_t)child));
+	end(child);
+	child = map_file_for(PROT_READ | PROT_WRITE, path);
+	ck_assert(mt_place_is_loaded(&marks, (uint32_t)child));
+	end(child);
+	mt_place_close(&place);
+}
+END_TEST
 
 START_TEST(outlives)
 {
@@ -350,6 +425,8 @@ int main(void)
 	tcase_add_test(tcase, names);
 	tcase_add_test(tcase, refused);
 	tcase_add_test(tcase, one_run);
+	tcase_add_test(tcase, known_by_its_file);
+	tcase_add_test(tcase, known_by_the_empty_library);
 	tcase_add_test(tcase, outlives);
 	tcase_add_test(tcase, heirs);
 	tcase_add_test(tcase, platforms);
