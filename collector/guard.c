@@ -23,7 +23,6 @@
 #include "base/err.h"
 #include "collector/clock.h"
 #include "collector/pidfd.h"
-#include "collector/place.h"
 #include "collector/proc_state.h"
 
 #define TICK_MS 50
@@ -38,7 +37,9 @@ int mt_guard_open(struct mt_guard *g, int *fds, uint64_t timeout_ns, pid_t root,
 	mt_cleanup(mt_closep) int holds = mt_take_fd(&fds[MT_GUARD_HOLDS]);
 	void *at;
 
-	*g = (struct mt_guard){ .timeout_ns = timeout_ns, .root = root, .directory = directory };
+	*g = (struct mt_guard){ .timeout_ns = timeout_ns, .root = root };
+	if (timeout_ns != UINT64_MAX)
+		mt_place_mark(directory, &g->marks);
 	if (control >= 0) {
 		at = mmap(NULL, MT_PAGE_BYTES, PROT_READ, MAP_SHARED, control, 0);
 		if (at == MAP_FAILED)
@@ -119,14 +120,12 @@ static bool has_in(const struct family *family, uint32_t tgid)
 
 static void mark(const struct mt_guard *g, struct family *family)
 {
-	struct mt_place_marks marks;
 	bool more;
 
-	mt_place_mark(g->directory, &marks);
 	for (size_t i = 0; i < family->n; i++) {
 		struct member *m = &family->members[i];
 
-		m->in = m->tgid == (uint32_t)g->root || mt_place_is_loaded(&marks, m->tgid);
+		m->in = m->tgid == (uint32_t)g->root || mt_place_is_loaded(&g->marks, m->tgid);
 	}
 	do {
 		more = false;

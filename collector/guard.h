@@ -24,6 +24,7 @@
 #include <sys/types.h>
 
 #include "collector/holds.h"
+#include "collector/place.h"
 #include "wire/control.h"
 
 /* The descriptors, in this order; the second only where processes are stopped. */
@@ -42,10 +43,10 @@ struct mt_guard {
 	uint64_t since_ns;	     /* when that was first seen */
 	uint64_t term_ns;	     /* when the tree was asked to end; 0: it was not */
 	pid_t root;
-	const char *directory; /* the run's, with the shim's copy */
+	struct mt_place_marks marks; /* what the run's processes have loaded */
 };
 
-/* fds: -1 where there is none. */
+/* fds: -1 where there is none.  directory: the run's, with the shim in it. */
 int mt_guard_open(struct mt_guard *guard, int *fds, uint64_t timeout_ns, pid_t root,
 		  const char *directory);
 void mt_guard_close(struct mt_guard *guard);

@@ -73,8 +73,8 @@ struct collector {
 	struct mt_writer *writer;
 	struct mt_encode *encode;
 	struct mt_pipeline *pipeline;
-	struct mt_holds *holds; /* NULL: nobody is ever stopped */
-	struct mt_place_marks marks;
+	struct mt_holds *holds;	     /* NULL: nobody is ever stopped */
+	struct mt_place_marks marks; /* where somebody may be */
 	uint32_t root;
 	pid_t runner;		  /* memtrack-run */
 	bool runner_asleep;	  /* memtrack-run has stopped itself */
@@ -271,16 +271,17 @@ static void note(void *ctx, const char *text)
 /* Whether the process is of this run: what it has mapped tells, and can not be made up. */
 static bool is_ours(void *ctx, uint32_t tgid)
 {
-	struct collector *c = ctx;
+	const struct collector *c = ctx;
 
-	if (!c->marks.marks[0][0])
-		mt_place_mark(c->options.directory, &c->marks);
 	return mt_place_is_loaded(&c->marks, tgid);
 }
 
 static int open_holds(struct collector *c)
 {
-	return c->options.pause == MT_PAUSE_SIGNAL ? mt_holds_new(is_ours, c, &c->holds) : 0;
+	if (c->options.pause != MT_PAUSE_SIGNAL)
+		return 0;
+	mt_place_mark(c->options.directory, &c->marks);
+	return mt_holds_new(is_ours, c, &c->holds);
 }
 
 static void on_released(void *ctx)
