@@ -11,6 +11,8 @@ noinst_LIBRARIES += %D%/libartifact.a
 	%D%/infos.c		\
 	%D%/infos.h		\
 	%D%/layout.h		\
+	%D%/output.c		\
+	%D%/output.h		\
 	%D%/reader.c		\
 	%D%/reader.h		\
 	%D%/unpack.c		\

@@ -21,21 +21,17 @@
 #include "artifact/writer.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <msgpack.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <xxhash.h>
 #include <zstd.h>
 
 #include "artifact/columns.h"
 #include "artifact/infos.h"
+#include "artifact/output.h"
 #include "artifact/reader.h"
-#include "base/cleanup.h"
-#include "base/err.h"
 #include "wire/stack_delta.h"
 
 #define ZSTD_LEVEL 1
@@ -67,10 +63,8 @@ enum { INFO_NODE, INFO_SIZE, INFO_TYPE, INFO_FUNCTION };
 enum { EVENT_INFO, EVENT_THREAD, EVENT_TIME, EVENT_ADDRESS };
 
 struct mt_writer {
-	int fd;
+	struct mt_output output; /* a frame and what goes with it */
 	int error;
-	off_t start; /* of the artifact in the file; -1: it can not be truncated */
-	uint64_t bytes;
 	uint64_t next_module, next_node, next_process, next_thread, next_mappings;
 	uint64_t mapped_end; /* of the last mappings: they go on there */
 
@@ -82,8 +76,6 @@ struct mt_writer {
 	struct mt_infos table;
 
 	ZSTD_CCtx *encoder;
-	uint8_t *frame; /* what is written at once: a frame and what goes with it */
-	size_t frame_len, frame_cap;
 	XXH64_state_t *records; /* digest of all that was packed and written */
 	XXH64_state_t *frames;	/* digest of the frames that it was written in */
 
@@ -149,90 +141,10 @@ static void pack_kind(struct mt_writer *writer, const char *kind, size_t element
 	pack_name(writer, kind);
 }
 
-/* Takes back what a write left of a frame that did not go whole. */
-static void cut_off(struct mt_writer *writer)
-{
-	off_t end = writer->start + (off_t)writer->bytes;
-
-	if (writer->start >= 0 && ftruncate(writer->fd, end) == 0)
-		lseek(writer->fd, end, SEEK_SET);
-}
-
-/* Whether somebody else has made the file shorter: what follows would be behind a hole. */
-static bool was_cut(const struct mt_writer *writer)
-{
-	struct stat st;
-
-	return writer->start >= 0 && fstat(writer->fd, &st) == 0 &&
-	       st.st_size < writer->start + (off_t)writer->bytes;
-}
-
-/* Writes frame. */
-static int write_frame(struct mt_writer *writer)
-{
-	size_t done = 0;
-
-	if (was_cut(writer))
-		return fail(writer, -ESTALE);
-	while (done < writer->frame_len) {
-		ssize_t n = write(writer->fd, writer->frame + done, writer->frame_len - done);
-
-		if (n > 0) {
-			done += (size_t)n;
-		} else if (n < 0 && errno == EAGAIN) {
-			struct pollfd pollfd = { .fd = writer->fd, .events = POLLOUT };
-
-			poll(&pollfd, 1, -1);
-		} else if (n == 0 || errno != EINTR) {
-			int r = n ? mt_neg_errno() : -EIO;
-
-			cut_off(writer);
-			return fail(writer, r);
-		}
-	}
-	writer->bytes += writer->frame_len;
-	writer->frame_len = 0;
-	return 0;
-}
-
-static int reserve_frame(struct mt_writer *writer, size_t len)
-{
-	uint8_t *frame;
-
-	if (len <= writer->frame_cap - writer->frame_len)
-		return 0;
-	frame = realloc(writer->frame, writer->frame_len + len);
-	if (!frame)
-		return fail(writer, -ENOMEM);
-	writer->frame = frame;
-	writer->frame_cap = writer->frame_len + len;
-	return 0;
-}
-
-static void put_little_endian(uint8_t *at, uint64_t value, size_t bytes)
-{
-	for (size_t i = 0; i < bytes; i++)
-		at[i] = (uint8_t)(value >> 8 * i);
-}
-
-/* Appends a skippable frame to frame. */
-static int add_skippable(struct mt_writer *writer, const void *content, uint32_t len)
-{
-	int r = reserve_frame(writer, 8 + (size_t)len);
-	uint8_t *at = writer->frame + writer->frame_len;
-
-	if (r < 0)
-		return r;
-	put_little_endian(at, MT_FRAME_MAGIC, 4);
-	put_little_endian(at + 4, len, 4);
-	memcpy(at + 8, content, len);
-	writer->frame_len += 8 + (size_t)len;
-	return 0;
-}
-
-/* Compresses body, appends it to frame and makes it empty. */
+/* Compresses body, appends it to output and makes it empty. */
 static int add_body(struct mt_writer *writer)
 {
+	struct mt_output *output = &writer->output;
 	size_t len;
 	uint8_t *at;
 	int r;
@@ -241,17 +153,17 @@ static int add_body(struct mt_writer *writer)
 		return writer->error;
 	if (writer->body.len > MT_READER_FRAME_BYTES)
 		return fail(writer, -E2BIG);
-	r = reserve_frame(writer, ZSTD_compressBound(writer->body.len));
+	r = mt_output_reserve(output, ZSTD_compressBound(writer->body.len));
 	if (r < 0)
-		return r;
-	at = writer->frame + writer->frame_len;
-	len = ZSTD_compress2(writer->encoder, at, writer->frame_cap - writer->frame_len,
-			     writer->body.bytes, writer->body.len);
+		return fail(writer, r);
+	at = output->bytes + output->len;
+	len = ZSTD_compress2(writer->encoder, at, output->cap - output->len, writer->body.bytes,
+			     writer->body.len);
 	if (ZSTD_isError(len))
 		return fail(writer, -ENOMEM); /* its only failure here */
 	XXH64_update(writer->records, writer->body.bytes, writer->body.len);
 	XXH64_update(writer->frames, at, len);
-	writer->frame_len += len;
+	output->len += len;
 	writer->body.len = 0;
 	writer->frame_events = 0;
 	return 0;
@@ -273,11 +185,11 @@ static int write_body(struct mt_writer *writer)
 
 	if (r < 0)
 		return r;
-	frame.frame_bytes = writer->frame_len;
+	frame.frame_bytes = writer->output.len;
 	tell_observer(writer, &frame);
-	r = write_frame(writer);
+	r = mt_output_write(&writer->output);
 	if (r < 0)
-		return r;
+		return fail(writer, r);
 	frame.written = true;
 	tell_observer(writer, &frame);
 	return 0;
@@ -373,24 +285,13 @@ static int init_blocks(struct mt_writer *writer)
 	return r;
 }
 
-/* Where the artifact starts, if the file can be cut. */
-static off_t start_of(int fd)
-{
-	int flags = fcntl(fd, F_GETFL);
-	struct stat st;
-
-	if (flags < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
-		return -1;
-	return flags & O_APPEND ? st.st_size : lseek(fd, 0, SEEK_CUR);
-}
-
 static int write_header(struct mt_writer *writer, const struct mt_header *header)
 {
 	size_t argc = 0;
-	int r = add_skippable(writer, MT_HEAD, MT_HEAD_BYTES);
+	int r = mt_output_skippable(&writer->output, MT_HEAD, MT_HEAD_BYTES);
 
 	if (r < 0)
-		return r;
+		return fail(writer, r);
 	pack_kind(writer, MT_SIGNATURE, 2);
 	pack_uint(writer, MT_FORMAT_VERSION);
 	while (header->argv && header->argv[argc])
@@ -435,8 +336,7 @@ int mt_writer_new(int fd, const struct mt_header *header, struct mt_writer **ret
 		close(fd);
 		return -ENOMEM;
 	}
-	writer->fd = fd;
-	writer->start = start_of(fd);
+	mt_output_init(&writer->output, fd);
 	writer->next_node = MT_NODE_FIRST;
 	writer->next_process = 1;
 	writer->next_thread = 1;
@@ -464,7 +364,7 @@ void mt_writer_free(struct mt_writer *writer)
 {
 	if (!writer)
 		return;
-	mt_closep(&writer->fd);
+	mt_output_done(&writer->output);
 	done_block(&writer->nodes);
 	done_block(&writer->infos);
 	done_block(&writer->events);
@@ -474,7 +374,6 @@ void mt_writer_free(struct mt_writer *writer)
 	XXH64_freeState(writer->frames);
 	free(writer->body.bytes);
 	free(writer->kept.bytes);
-	free(writer->frame);
 	free(writer);
 }
 
@@ -637,7 +536,7 @@ static void pack_words(struct mt_writer *writer, const uint64_t *words, size_t n
 
 	msgpack_pack_bin(&writer->packer, 8 * n);
 	for (size_t i = 0; i < n; i++) {
-		put_little_endian(bytes + in_bytes, words[i], 8);
+		mt_put_little_endian(bytes + in_bytes, words[i], 8);
 		in_bytes += 8;
 		if (in_bytes == sizeof(bytes) || i + 1 == n) {
 			append(writer, (const char *)bytes, in_bytes);
@@ -738,8 +637,8 @@ static int add_seal(struct mt_writer *writer)
 {
 	uint8_t seal[MT_SEAL_BYTES] = MT_SEAL;
 
-	put_little_endian(seal + sizeof(MT_SEAL) - 1, XXH64_digest(writer->frames), 8);
-	return add_skippable(writer, seal, MT_SEAL_BYTES);
+	mt_put_little_endian(seal + sizeof(MT_SEAL) - 1, XXH64_digest(writer->frames), 8);
+	return mt_output_skippable(&writer->output, seal, MT_SEAL_BYTES);
 }
 
 int mt_writer_finish(struct mt_writer *writer, const struct mt_footer *footer)
@@ -762,11 +661,11 @@ int mt_writer_finish(struct mt_writer *writer, const struct mt_footer *footer)
 	if (r == 0)
 		r = add_seal(writer);
 	if (r == 0)
-		r = write_frame(writer);
+		r = mt_output_write(&writer->output);
 	if (r < 0)
-		return r;
+		return fail(writer, r);
 	fail(writer, -ESHUTDOWN); /* for calls after this one */
-	return close(mt_take_fd(&writer->fd)) < 0 ? mt_neg_errno() : 0;
+	return mt_output_close(&writer->output);
 }
 
 void mt_writer_observe(struct mt_writer *writer,
@@ -778,5 +677,5 @@ void mt_writer_observe(struct mt_writer *writer,
 
 uint64_t mt_writer_bytes(const struct mt_writer *writer)
 {
-	return writer->bytes;
+	return writer->output.written;
 }
