@@ -15,6 +15,8 @@
 #define MT_HEAD_BYTES (sizeof(MT_HEAD) - 1)
 #define MT_SEAL "memtrack"
 #define MT_SEAL_BYTES (sizeof(MT_SEAL) - 1 + 8)
+/* And a skippable frame of zeros, where a file is shorter than artifact/weight.h has it. */
+#define MT_FILLING_MAGIC 0x184d2a5e
 
 #define MT_KIND_HEADER "header"
 #define MT_KIND_MODULE "module"

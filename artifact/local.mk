@@ -17,6 +17,7 @@ noinst_LIBRARIES += %D%/libartifact.a
 	%D%/reader.h		\
 	%D%/unpack.c		\
 	%D%/unpack.h		\
+	%D%/weight.h		\
 	%D%/writer.c		\
 	%D%/writer.h
 %C%_libartifact_a_CFLAGS = $(MT_WARN_CFLAGS) $(MT_SAN_CFLAGS) $(ZSTD_CFLAGS)	\

@@ -60,6 +60,12 @@ int mt_output_reserve(struct mt_output *output, size_t len)
 	return 0;
 }
 
+static void put_head(uint8_t *at, uint32_t magic, size_t len)
+{
+	mt_put_little_endian(at, magic, 4);
+	mt_put_little_endian(at + 4, len, 4);
+}
+
 int mt_output_skippable(struct mt_output *output, const void *content, uint32_t len)
 {
 	int r = mt_output_reserve(output, SKIPPABLE_HEAD_BYTES + (size_t)len);
@@ -67,10 +73,27 @@ int mt_output_skippable(struct mt_output *output, const void *content, uint32_t 
 
 	if (r < 0)
 		return r;
-	mt_put_little_endian(at, MT_FRAME_MAGIC, 4);
-	mt_put_little_endian(at + 4, len, 4);
+	put_head(at, MT_FRAME_MAGIC, len);
 	memcpy(at + SKIPPABLE_HEAD_BYTES, content, len);
 	output->len += SKIPPABLE_HEAD_BYTES + (size_t)len;
+	return 0;
+}
+
+int mt_output_fill(struct mt_output *output, size_t at, size_t len)
+{
+	uint8_t *filling;
+	int r;
+
+	if (len < SKIPPABLE_HEAD_BYTES)
+		len = SKIPPABLE_HEAD_BYTES;
+	r = mt_output_reserve(output, len);
+	if (r < 0)
+		return r;
+	filling = output->bytes + at;
+	memmove(filling + len, filling, output->len - at);
+	memset(filling, 0, len);
+	put_head(filling, MT_FILLING_MAGIC, len - SKIPPABLE_HEAD_BYTES);
+	output->len += len;
 	return 0;
 }
 

@@ -32,6 +32,9 @@ int mt_output_reserve(struct mt_output *output, size_t len);
 /* Appends a skippable frame. */
 int mt_output_skippable(struct mt_output *output, const void *content, uint32_t len);
 
+/* Puts len bytes, or a few more, that mean nothing before those from at on. */
+int mt_output_fill(struct mt_output *output, size_t at, size_t len);
+
 /* Writes the bytes. */
 int mt_output_write(struct mt_output *output);
 

@@ -9,10 +9,9 @@
  * Invariants
  *   - An id is only passed on when all that it names was passed on before.
  *   - A block of events is decoded and checked as a whole before its first is delivered.
- *   - What a file can make a reader's user keep is bounded by defined_bytes, what it makes
- *     the reader keep by MT_INFOS_MAX and MT_BLOCK_ROWS.  The header is one record, and
- *     kept stacks are not counted: who looks at them keeps none, and each has its bytes in
- *     the file's frames.
+ *   - What a file can make a reader's user keep is bounded by weight, all but what events do
+ *     by defined_bytes as well; what it makes the reader keep by MT_INFOS_MAX and
+ *     MT_BLOCK_ROWS.  The header is one record.
  */
 #include "artifact/reader.h"
 
@@ -28,6 +27,7 @@
 #include "artifact/frames.h"
 #include "artifact/infos.h"
 #include "artifact/unpack.h"
+#include "artifact/weight.h"
 #include "base/cleanup.h"
 #include "wire/stack_delta.h"
 
@@ -40,10 +40,6 @@ enum {
 #define MAX_COLUMNS 4
 /* More than Linux lets a command have. */
 #define ARGS_MAX (1u << 20)
-/* Rows that a file may have: columns of runs hold any number of them in a few bytes, but
- * times that a clock gave do not. */
-#define ROWS_ALWAYS (1u << 24)
-#define ROWS_PER_BYTE 1024
 
 struct reader {
 	const struct mt_reader_callbacks *callbacks;
@@ -54,7 +50,7 @@ struct reader {
 	uint32_t next_module, next_node, next_process, next_thread, next_mappings;
 	uint64_t mapped_end; /* of the last mappings: they may go on there */
 	uint64_t events;
-	uint64_t rows; /* of all blocks */
+	uint64_t weight; /* of what was read */
 	uint64_t defined_bytes;
 	int have_head, have_header, have_seal;
 
@@ -91,13 +87,29 @@ static int delivered(int r)
 	((reader)->callbacks->name ? delivered((reader)->callbacks->name((reader)->ctx, (record))) \
 				   : GO)
 
+/* Weighs what a record says, before anything is made of it. */
+static int weigh(struct reader *reader, const char *kind, size_t weight)
+{
+	reader->weight += weight;
+	if (reader->weight > MT_WEIGHT_ALWAYS + MT_WEIGHT_PER_BYTE * reader->frames.end)
+		return problem(reader, "more than a recording has in so many bytes: %s", kind);
+	return GO;
+}
+
 /* Counts what a reader's user may keep of a record, or what it costs to pass over it. */
-static int define(struct reader *reader, size_t bytes)
+static int keep(struct reader *reader, size_t bytes)
 {
 	reader->defined_bytes += bytes;
 	if (reader->defined_bytes > MT_READER_DEFINED_BYTES)
 		return problem(reader, "more is defined than a reader keeps");
 	return GO;
+}
+
+static int define(struct reader *reader, const char *kind, size_t bytes)
+{
+	int r = weigh(reader, kind, bytes);
+
+	return r == GO ? keep(reader, bytes) : r;
 }
 
 /* Each of these reads one kind of record, from its second element on. */
@@ -150,7 +162,7 @@ static int read_module(struct reader *reader, struct mt_unpack *at)
 	module.path = path;
 	module.build_id = build_id;
 	module.build_id_bytes = (uint32_t)len;
-	r = define(reader, sizeof(module) + strlen(path) + len);
+	r = define(reader, MT_KIND_MODULE, mt_weight_module(&module));
 	if (r != GO)
 		return r;
 	reader->next_module++;
@@ -173,7 +185,7 @@ static int read_process(struct reader *reader, struct mt_unpack *at)
 			       process.parent);
 	process.exe = exe;
 	process.name = name;
-	r = define(reader, sizeof(process) + strlen(exe) + strlen(name));
+	r = define(reader, MT_KIND_PROCESS, mt_weight_process(&process));
 	if (r != GO)
 		return r;
 	reader->next_process++;
@@ -190,7 +202,7 @@ static int read_process_end(struct reader *reader, struct mt_unpack *at)
 		return malformed(reader, MT_KIND_PROCESS_END);
 	if (!end.id || end.id >= reader->next_process)
 		return problem(reader, "the end of process %u, which is not there", end.id);
-	r = define(reader, sizeof(end));
+	r = define(reader, MT_KIND_PROCESS_END, sizeof(end));
 	if (r != GO)
 		return r;
 	return DELIVER(reader, process_end, &end);
@@ -211,7 +223,7 @@ static int read_thread(struct reader *reader, struct mt_unpack *at)
 		return problem(reader, "thread %u (process %u) out of sequence", thread.id,
 			       thread.process);
 	thread.name = name;
-	r = define(reader, sizeof(thread) + strlen(name));
+	r = define(reader, MT_KIND_THREAD, mt_weight_thread(&thread));
 	if (r != GO)
 		return r;
 	if (thread.id == reader->next_thread)
@@ -230,7 +242,7 @@ static int read_not_tracked(struct reader *reader, struct mt_unpack *at)
 		return malformed(reader, MT_KIND_NOT_TRACKED);
 	what.what = text;
 	what.reason = reason;
-	r = define(reader, sizeof(what) + strlen(text) + strlen(reason));
+	r = define(reader, MT_KIND_NOT_TRACKED, mt_weight_not_tracked(&what));
 	if (r != GO)
 		return r;
 	return DELIVER(reader, not_tracked, &what);
@@ -276,7 +288,7 @@ static int read_mappings(struct reader *reader, struct mt_unpack *at)
 			return problem(reader, "mappings %u name what is not there", mappings.id);
 		reader->mapped_end = list[i].end;
 	}
-	r = define(reader, sizeof(mappings) + mappings.len * sizeof(*list));
+	r = define(reader, MT_KIND_MAPPINGS, mt_weight_mappings(&mappings));
 	if (r != GO)
 		return r;
 	reader->next_mappings = mappings.id + 1;
@@ -297,6 +309,7 @@ static int read_kept_stack(struct reader *reader, struct mt_unpack *at)
 	struct mt_kept_stack stack = { .words = reader->values[0] };
 	uint8_t *bytes;
 	size_t len;
+	int r;
 
 	_Static_assert(MT_BUDGET_MAX_BYTES <= MT_BLOCK_ROWS * sizeof(uint64_t),
 		       "a window has room where a column has");
@@ -314,8 +327,9 @@ static int read_kept_stack(struct reader *reader, struct mt_unpack *at)
 		return problem(reader, "a kept stack names what is not there");
 	/* The last mappings are whole, whichever it names: nothing can be added. */
 	reader->mapped_end = UINT64_MAX;
-	if (!reader->callbacks->kept_stack)
-		return GO;
+	r = weigh(reader, MT_KIND_KEPT_STACK, sizeof(stack));
+	if (r != GO || !reader->callbacks->kept_stack)
+		return r;
 	take_words(reader->values[0], bytes, len);
 	return DELIVER(reader, kept_stack, &stack);
 }
@@ -370,17 +384,18 @@ static int read_block(struct reader *reader, struct mt_unpack *at, const struct 
 	unsigned int found = 0;
 	uint64_t first;
 	uint32_t rows, n;
+	int r;
 
 	if (mt_unpack_uint(at, &first) < 0 || mt_unpack_u32(at, &rows) < 0 ||
 	    mt_unpack_array(at, &n) < 0)
 		return malformed(reader, table->kind);
 	if (rows > MT_BLOCK_ROWS)
 		return problem(reader, "%u %s in a block", rows, table->kind);
-	reader->rows += rows;
-	if (reader->rows > ROWS_ALWAYS + ROWS_PER_BYTE * reader->frames.end)
-		return problem(reader, "more %s than its bytes can hold", table->kind);
+	r = weigh(reader, table->kind, (size_t)rows * MT_WEIGHT_ROW);
+	if (r != GO)
+		return r;
 	for (uint32_t i = 0; i < n; i++) {
-		int r = read_column(reader, at, table, rows, &found);
+		r = read_column(reader, at, table, rows, &found);
 
 		if (r != GO)
 			return r;
@@ -405,7 +420,7 @@ static int read_nodes(struct reader *reader, struct mt_unpack *at)
 		return r;
 	if (first != reader->next_node || rows > UINT32_MAX - reader->next_node)
 		return problem(reader, "nodes out of sequence");
-	r = define(reader, (size_t)rows * sizeof(struct mt_node));
+	r = keep(reader, (size_t)rows * sizeof(struct mt_node));
 	for (uint32_t i = 0; r == GO && i < rows; i++) {
 		struct mt_node node = {
 			.id = reader->next_node,
@@ -584,7 +599,7 @@ static int read_record(struct reader *reader, struct mt_unpack *at)
 		XXH64_update(reader->digest, reader->record, bytes);
 	if (i == N_KINDS) {
 		reader->result->skipped++;
-		return define(reader, sizeof(struct mt_unpack));
+		return keep(reader, sizeof(struct mt_unpack));
 	}
 	if (!reader->have_header && kinds[i].read != read_header)
 		return problem(reader, "it does not begin with a header");

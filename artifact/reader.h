@@ -17,10 +17,11 @@
  *   Threads:   none of its own.
  *   Bounds:    memory: a frame compressed, decompressed and its window, each limited
  *              (MT_READER_FRAME_BYTES), and about 10 MiB, a kept stack's words among them.
- *              What a user can be made to keep: MT_READER_DEFINED_BYTES.  Time: the bytes
- *              of the frames and the rows of blocks, which are limited by the bytes of
- *              the file.  Nothing is read after the first thing that is wrong; an fd
- *              that never ends and never is wrong is the caller's to refuse.
+ *              What a user can be made to keep: MT_READER_DEFINED_BYTES, and of all
+ *              records together so much for each byte of the file (artifact/weight.h).
+ *              Time: the bytes of the frames and the rows of blocks, which are limited by
+ *              the bytes of the file.  Nothing is read after the first thing that is wrong;
+ *              an fd that never ends and never is wrong is the caller's to refuse.
  */
 #include "artifact/format.h"
 

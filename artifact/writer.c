@@ -32,6 +32,7 @@
 #include "artifact/infos.h"
 #include "artifact/output.h"
 #include "artifact/reader.h"
+#include "artifact/weight.h"
 #include "wire/stack_delta.h"
 
 #define ZSTD_LEVEL 1
@@ -65,6 +66,7 @@ enum { EVENT_INFO, EVENT_THREAD, EVENT_TIME, EVENT_ADDRESS };
 struct mt_writer {
 	struct mt_output output; /* a frame and what goes with it */
 	int error;
+	uint64_t weight; /* of all that body has and had */
 	uint64_t next_module, next_node, next_process, next_thread, next_mappings;
 	uint64_t mapped_end; /* of the last mappings: they go on there */
 
@@ -141,11 +143,23 @@ static void pack_kind(struct mt_writer *writer, const char *kind, size_t element
 	pack_name(writer, kind);
 }
 
+/*
+ * Fills the file up to what its content weighs.  Before the frame that output has from at on,
+ * as a reader that is at its rows has not seen what comes after it.
+ */
+static int fill(struct mt_writer *writer, size_t at)
+{
+	uint64_t least = (writer->weight + MT_WEIGHT_PER_BYTE - 1) / MT_WEIGHT_PER_BYTE;
+	uint64_t bytes = writer->output.written + writer->output.len;
+
+	return bytes < least ? mt_output_fill(&writer->output, at, least - bytes) : 0;
+}
+
 /* Compresses body, appends it to output and makes it empty. */
 static int add_body(struct mt_writer *writer)
 {
 	struct mt_output *output = &writer->output;
-	size_t len;
+	size_t start = output->len, len;
 	uint8_t *at;
 	int r;
 
@@ -156,8 +170,8 @@ static int add_body(struct mt_writer *writer)
 	r = mt_output_reserve(output, ZSTD_compressBound(writer->body.len));
 	if (r < 0)
 		return fail(writer, r);
-	at = output->bytes + output->len;
-	len = ZSTD_compress2(writer->encoder, at, output->cap - output->len, writer->body.bytes,
+	at = output->bytes + start;
+	len = ZSTD_compress2(writer->encoder, at, output->cap - start, writer->body.bytes,
 			     writer->body.len);
 	if (ZSTD_isError(len))
 		return fail(writer, -ENOMEM); /* its only failure here */
@@ -166,7 +180,8 @@ static int add_body(struct mt_writer *writer)
 	output->len += len;
 	writer->body.len = 0;
 	writer->frame_events = 0;
-	return 0;
+	r = fill(writer, start);
+	return r < 0 ? fail(writer, r) : 0;
 }
 
 static void tell_observer(const struct mt_writer *writer, const struct mt_writer_frame *frame)
@@ -214,6 +229,7 @@ static void pack_block(struct mt_writer *writer, struct block *block)
 		pack_bytes(writer, column->bytes, column->len);
 		mt_column_reset(column);
 	}
+	writer->weight += MT_WEIGHT_ROW * (uint64_t)block->n;
 	block->first += block->n;
 	block->n = 0;
 }
@@ -384,6 +400,7 @@ int mt_writer_module(struct mt_writer *writer, const struct mt_module *module)
 	if (module->id != writer->next_module || module->id == UINT32_MAX)
 		return fail(writer, -EINVAL);
 	writer->next_module++;
+	writer->weight += mt_weight_module(module);
 	pack_kind(writer, MT_KIND_MODULE, 5);
 	pack_uint(writer, module->id);
 	pack_uint(writer, module->flags);
@@ -423,6 +440,7 @@ int mt_writer_process(struct mt_writer *writer, const struct mt_process *process
 	if (process->id != writer->next_process || process->parent >= process->id)
 		return fail(writer, -EINVAL);
 	writer->next_process++;
+	writer->weight += mt_weight_process(process);
 	close_block(writer);
 	pack_kind(writer, MT_KIND_PROCESS, 8);
 	pack_uint(writer, process->id);
@@ -441,6 +459,7 @@ int mt_writer_process_end(struct mt_writer *writer, const struct mt_process_end 
 		return writer->error;
 	if (!end->id || end->id >= writer->next_process)
 		return fail(writer, -EINVAL);
+	writer->weight += sizeof(*end);
 	close_block(writer);
 	pack_kind(writer, MT_KIND_PROCESS_END, 4);
 	pack_uint(writer, end->id);
@@ -458,6 +477,7 @@ int mt_writer_thread(struct mt_writer *writer, const struct mt_thread_info *thre
 		return fail(writer, -EINVAL);
 	if (thread->id == writer->next_thread)
 		writer->next_thread++;
+	writer->weight += mt_weight_thread(thread);
 	pack_kind(writer, MT_KIND_THREAD, 6);
 	pack_uint(writer, thread->id);
 	pack_uint(writer, thread->process);
@@ -471,6 +491,7 @@ int mt_writer_not_tracked(struct mt_writer *writer, const struct mt_not_tracked 
 {
 	if (writer->error)
 		return writer->error;
+	writer->weight += mt_weight_not_tracked(what);
 	pack_kind(writer, MT_KIND_NOT_TRACKED, 4);
 	pack_uint(writer, what->tgid);
 	pack_string(writer, what->what);
@@ -519,6 +540,7 @@ int mt_writer_mappings(struct mt_writer *writer, const struct mt_mappings *mappi
 	}
 	writer->next_mappings = mappings->id + 1ULL;
 	writer->mapped_end = end;
+	writer->weight += mt_weight_mappings(mappings);
 	writer->into = &writer->kept;
 	pack_kind(writer, MT_KIND_MAPPINGS, 3);
 	pack_uint(writer, mappings->id);
@@ -554,6 +576,7 @@ int mt_writer_kept_stack(struct mt_writer *writer, const struct mt_kept_stack *s
 	    !mt_window_valid(stack->start, stack->end, MT_BUDGET_MAX_BYTES))
 		return fail(writer, -EINVAL);
 	writer->mapped_end = UINT64_MAX;
+	writer->weight += sizeof(*stack);
 	writer->into = &writer->kept;
 	pack_kind(writer, MT_KIND_KEPT_STACK, 10);
 	pack_uint(writer, stack->thread);

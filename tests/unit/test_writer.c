@@ -14,8 +14,10 @@
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <unistd.h>
+#include <zstd.h>
 
 #include "artifact/layout.h"
+#include "artifact/weight.h"
 #include "artifact/writer.h"
 #include "tests/artifact_text.h"
 #include "tests/sample_artifact.h"
@@ -272,6 +274,115 @@ START_TEST(many_kept_stacks)
 	ck_assert_int_eq(mt_reader_read(fd, &callbacks, &n, &result), 0);
 	ck_assert_uint_eq(n, 2000);
 	ck_assert_str_eq(result.problem, "");
+	close(fd);
+}
+END_TEST
+
+#define SAYINGS 8
+
+/* Says one thing again, and returns what that weighs: most of it zstd does not see twice. */
+static uint64_t say(struct mt_writer *writer, int what, uint32_t i)
+{
+	static char text[4000];
+	struct mt_mapping map[64];
+	struct mt_module module = { .id = i, .path = text };
+	struct mt_process process = { .id = i + 2, .exe = text };
+	struct mt_process_end end = { .id = 1 };
+	struct mt_thread_info thread = { .id = 1, .process = 1, .name = text };
+	struct mt_not_tracked not_tracked = { .what = text };
+	struct mt_mappings mappings = { .id = i + 1, .len = 64, .mappings = map };
+	struct mt_kept_stack stack = { .thread = 1, .start = 8, .end = 16, .words = words };
+	struct mt_event event = { .type = MT_EVENT_ALLOC, .thread = 1, .address = i };
+
+	memset(text, 'x', sizeof(text) - 1);
+	for (uint32_t n = 0; n < 64; n++)
+		map[n] = (struct mt_mapping){ .start = n, .end = n + 1 };
+	switch (what) {
+	case 0:
+		ck_assert_int_eq(mt_writer_module(writer, &module), 0);
+		return mt_weight_module(&module);
+	case 1:
+		ck_assert_int_eq(mt_writer_process(writer, &process), 0);
+		return mt_weight_process(&process);
+	case 2:
+		ck_assert_int_eq(mt_writer_process_end(writer, &end), 0);
+		return sizeof(end);
+	case 3:
+		ck_assert_int_eq(mt_writer_thread(writer, &thread), 0);
+		return mt_weight_thread(&thread);
+	case 4:
+		ck_assert_int_eq(mt_writer_not_tracked(writer, &not_tracked), 0);
+		return mt_weight_not_tracked(&not_tracked);
+	case 5:
+		ck_assert_int_eq(mt_writer_mappings(writer, &mappings), 0);
+		return mt_weight_mappings(&mappings);
+	case 6:
+		ck_assert_int_eq(mt_writer_kept_stack(writer, &stack), 0);
+		return sizeof(stack);
+	default:
+		if (mt_writer_event(writer, &event) < 0)
+			ck_abort_msg("event %u", i);
+		return MT_WEIGHT_ROW;
+	}
+}
+
+/* A frame's content has what it weighs before it in the file, so that it may end there. */
+static void check_filling(int fd, uint64_t weight_of_rows)
+{
+	struct artifact_bytes file = artifact_of_fd(fd);
+	size_t at = 0, filling = 0;
+	uint64_t weight = 0;
+
+	while (at < file.len) {
+		size_t len = ZSTD_findFrameCompressedSize(file.bytes + at, file.len - at);
+
+		ck_assert(!ZSTD_isError(len));
+		if (memcmp(file.bytes + at, "\x5e\x2a\x4d\x18", 4) == 0)
+			filling += len;
+		at += len;
+		if (weight_of_rows && len > 100 && memcmp(file.bytes + at - len, "\x28", 1) == 0)
+			weight += weight_of_rows;
+		ck_assert_uint_le(weight, MT_WEIGHT_PER_BYTE * at);
+	}
+	ck_assert_uint_gt(filling, 0);
+	free(file.bytes);
+}
+
+/* What a reader would take for made to fill its memory: a file is as long as it has to be, but
+ * not longer. */
+START_TEST(much_in_little)
+{
+	static const struct mt_reader_callbacks none;
+	int fd = artifact_fd("", 0);
+	struct mt_writer *writer = new_writer(dup(fd), 0);
+	struct artifact_bytes file, content, bare = { NULL, 0 };
+	struct mt_reader_result result;
+	uint64_t weight = 0, bytes;
+
+	ck_assert_int_eq(mt_writer_mappings(writer, &(struct mt_mappings){ 0 }), 0);
+	if (_i != 0)
+		ck_assert_int_eq(mt_writer_module(writer, &(struct mt_module){ 0 }), 0);
+	for (uint32_t i = 0; weight < 3 * MT_WEIGHT_ALWAYS; i++)
+		weight += say(writer, _i, i);
+	ck_assert_int_eq(mt_writer_flush(writer), 0);
+	bytes = mt_writer_bytes(writer);
+	ck_assert_uint_ge(bytes, weight / MT_WEIGHT_PER_BYTE);
+	ck_assert_uint_lt(bytes, 2 * weight / MT_WEIGHT_PER_BYTE);
+	ck_assert_int_eq(mt_writer_finish(writer, &footer), 0);
+	mt_writer_free(writer);
+	ck_assert_int_eq(lseek(fd, 0, SEEK_SET), 0);
+	ck_assert_int_eq(mt_reader_read(fd, &none, NULL, &result), 0);
+	ck_assert_str_eq(result.problem, "");
+	check_filling(fd, _i == SAYINGS - 1 ? MT_WEIGHT_ROW * MT_WRITER_FRAME_EVENTS : 0);
+
+	file = artifact_of_fd(fd);
+	content = artifact_content(file);
+	artifact_append_frame(&bare, content.bytes, content.len);
+	ck_assert_int_eq(artifact_read(bare.bytes, bare.len, &result, NULL), 0);
+	ck_assert_ptr_nonnull(strstr(result.problem, "more than a recording has"));
+	free(file.bytes);
+	free(content.bytes);
+	free(bare.bytes);
 	close(fd);
 }
 END_TEST
@@ -578,6 +689,7 @@ int main(void)
 	tcase_add_test(tcase, order_of_processes_and_events);
 	tcase_add_test(tcase, order_of_kept_stacks);
 	tcase_add_test(tcase, many_kept_stacks);
+	tcase_add_loop_test(tcase, much_in_little, 0, SAYINGS);
 	tcase_add_loop_test(tcase, wrong_calls, 0, 24);
 	tcase_add_test(tcase, after_the_end);
 	tcase_add_test(tcase, a_device_that_is_full);

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+/*
+ * weight.h - how much a file may say for its length
+ *
+ * What a file says a reader has to keep: blocks that live, nodes, threads.  zstd can say the
+ * like a million times in some hundred bytes, so that a file that fits into a mail could take
+ * all of a machine's memory.  So what is said weighs, and a file has a byte for each
+ * MT_WEIGHT_PER_BYTE of it.
+ *
+ * A recording has ten times as many bytes if its clock counts nanoseconds, as times do not
+ * repeat: a row of the most regular program takes a third of a byte.  By a clock that stands
+ * still for a microsecond or for milliseconds it can be a hundredth, or less; then the writer
+ * fills the file up.
+ *
+ * Contract
+ *   Input:     strings may be NULL.
+ *   Bounds:    for 4 of weight memtrack-report needs 160 bytes of memory at worst: a byte of
+ *              a file can cost 5 KiB.
+ */
+#include <stddef.h>
+#include <string.h>
+
+#include "artifact/format.h"
+
+#define MT_WEIGHT_PER_BYTE 128
+/* And this besides: for files that were compressed once more, and have lost the filling. */
+#define MT_WEIGHT_ALWAYS (4u << 20)
+
+/* A row of a block.  The block itself weighs nothing, and the header and the footer, which are
+ * there once.  Others weigh what their structs do, with their strings; a stack's words are not
+ * kept. */
+#define MT_WEIGHT_ROW 4
+
+static inline size_t mt_weight_string(const char *string)
+{
+	return string ? strlen(string) : 0;
+}
+
+static inline size_t mt_weight_module(const struct mt_module *module)
+{
+	return sizeof(*module) + mt_weight_string(module->path) + module->build_id_bytes;
+}
+
+static inline size_t mt_weight_process(const struct mt_process *process)
+{
+	return sizeof(*process) + mt_weight_string(process->exe) + mt_weight_string(process->name);
+}
+
+static inline size_t mt_weight_thread(const struct mt_thread_info *thread)
+{
+	return sizeof(*thread) + mt_weight_string(thread->name);
+}
+
+static inline size_t mt_weight_not_tracked(const struct mt_not_tracked *what)
+{
+	return sizeof(*what) + mt_weight_string(what->what) + mt_weight_string(what->reason);
+}
+
+static inline size_t mt_weight_mappings(const struct mt_mappings *mappings)
+{
+	return sizeof(*mappings) + mappings->len * sizeof(*mappings->mappings);
+}
