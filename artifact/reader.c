@@ -10,8 +10,8 @@
  *   - An id is only passed on when all that it names was passed on before.
  *   - A block of events is decoded and checked as a whole before its first is delivered.
  *   - What a file can make a reader's user keep is bounded by weight, all but what events do
- *     by defined_bytes as well; what it makes the reader keep by MT_INFOS_MAX and
- *     MT_BLOCK_ROWS.  The header is one record.
+ *     by defined_bytes as well; what it makes the reader keep by MT_INFOS_MAX, MT_BLOCK_ROWS
+ *     and the nodes.  The header is one record.
  */
 #include "artifact/reader.h"
 
@@ -56,6 +56,8 @@ struct reader {
 
 	struct mt_info *infos;
 	uint32_t n_infos, infos_cap;
+	uint16_t *frames_of; /* of each node's chain, by its id less MT_NODE_FIRST */
+	uint32_t frames_of_cap;
 	uint64_t *values[MAX_COLUMNS]; /* MT_BLOCK_ROWS each; or what else a record has */
 	const uint8_t *record;	       /* the one that is read */
 	XXH64_state_t *digest;	       /* of all records so far */
@@ -407,6 +409,37 @@ static int read_block(struct reader *reader, struct mt_unpack *at, const struct 
 	return GO;
 }
 
+static int make_room_for_nodes(struct reader *reader, uint32_t rows)
+{
+	uint32_t need = reader->next_node - MT_NODE_FIRST + rows;
+	uint32_t cap = reader->frames_of_cap ? reader->frames_of_cap : MT_BLOCK_ROWS;
+	uint16_t *frames_of;
+
+	while (cap < need)
+		cap *= 2;
+	if (cap == reader->frames_of_cap)
+		return 0;
+	frames_of = realloc(reader->frames_of, cap * sizeof(*frames_of));
+	if (!frames_of)
+		return -ENOMEM;
+	reader->frames_of = frames_of;
+	reader->frames_of_cap = cap;
+	return 0;
+}
+
+/* Counts the frames of the chain that ends in the next node. */
+static int count_frames(struct reader *reader, uint32_t parent)
+{
+	uint16_t n = 1;
+
+	if (parent >= MT_NODE_FIRST)
+		n += reader->frames_of[parent - MT_NODE_FIRST];
+	if (n > MT_READER_CHAIN_FRAMES)
+		return problem(reader, "a chain of more than %u frames", MT_READER_CHAIN_FRAMES);
+	reader->frames_of[reader->next_node - MT_NODE_FIRST] = n;
+	return GO;
+}
+
 static int read_nodes(struct reader *reader, struct mt_unpack *at)
 {
 	static const struct table table = { MT_KIND_NODES,
@@ -421,6 +454,8 @@ static int read_nodes(struct reader *reader, struct mt_unpack *at)
 	if (first != reader->next_node || rows > UINT32_MAX - reader->next_node)
 		return problem(reader, "nodes out of sequence");
 	r = keep(reader, (size_t)rows * sizeof(struct mt_node));
+	if (r == GO)
+		r = make_room_for_nodes(reader, rows);
 	for (uint32_t i = 0; r == GO && i < rows; i++) {
 		struct mt_node node = {
 			.id = reader->next_node,
@@ -433,6 +468,9 @@ static int read_nodes(struct reader *reader, struct mt_unpack *at)
 		if (values[0][i] >= node.id ||
 		    (values[1][i] != UINT32_MAX && values[1][i] >= reader->next_module))
 			return problem(reader, "node %u names what is not there", node.id);
+		r = count_frames(reader, node.parent);
+		if (r != GO)
+			return r;
 		reader->next_node++;
 		r = DELIVER(reader, node, &node);
 	}
@@ -704,6 +742,7 @@ static void stop(struct reader *reader)
 	for (int i = 0; i < MAX_COLUMNS; i++)
 		free(reader->values[i]);
 	free(reader->infos);
+	free(reader->frames_of);
 	XXH64_freeState(reader->digest);
 }
 

@@ -17,11 +17,12 @@
  *   Threads:   none of its own.
  *   Bounds:    memory: a frame compressed, decompressed and its window, each limited
  *              (MT_READER_FRAME_BYTES), and about 10 MiB, a kept stack's words among them.
- *              What a user can be made to keep: MT_READER_DEFINED_BYTES, and of all
- *              records together so much for each byte of the file (artifact/weight.h).
- *              Time: the bytes of the frames and the rows of blocks, which are limited by
- *              the bytes of the file.  Nothing is read after the first thing that is wrong;
- *              an fd that never ends and never is wrong is the caller's to refuse.
+ *              2 bytes for each node besides.  What a user can be made to keep:
+ *              MT_READER_DEFINED_BYTES, and of all records together so much for each byte
+ *              of the file (artifact/weight.h).  Time: the bytes of the frames and the rows
+ *              of blocks, which are limited by the bytes of the file.  No chain is longer
+ *              than MT_READER_CHAIN_FRAMES.  Nothing is read after the first thing that is
+ *              wrong; an fd that never ends and never is wrong is the caller's to refuse.
  */
 #include "artifact/format.h"
 
@@ -29,6 +30,8 @@
 /* All records but header, infos, events and kept stacks, as the structs of format.h with their
  * strings. */
 #define MT_READER_DEFINED_BYTES (512u * 1024 * 1024)
+/* Of a chain.  A stack of 64 KiB has half as many words, and a frame one at least. */
+#define MT_READER_CHAIN_FRAMES 16384
 
 /* Each may be NULL.  Order: the file's. */
 struct mt_reader_callbacks {

@@ -582,6 +582,47 @@ START_TEST(rows_for_nothing)
 }
 END_TEST
 
+static int count_nodes(void *ctx, const struct mt_node *node)
+{
+	*(uint32_t *)ctx = node->id + 1 - MT_NODE_FIRST;
+	return 0;
+}
+
+/* Each node below the one before: as many as a chain may have, and one more. */
+START_TEST(long_chains)
+{
+	const struct mt_reader_callbacks callbacks = { .node = count_nodes };
+	uint32_t rows = MT_READER_CHAIN_FRAMES + (uint32_t)_i, n = 0;
+	static char parents[MT_READER_CHAIN_FRAMES + 1];
+	static const char zeros[MT_READER_CHAIN_FRAMES + 1];
+	struct artifact_bytes file = { NULL, 0 };
+	struct mt_reader_result result;
+	int fd;
+
+	memset(parents, 2, sizeof(parents)); /* one more than the parent before */
+	parents[1] = 2 * (MT_NODE_FIRST - 1);
+	begin_records(1);
+	put_header();
+	put_block(MT_KIND_NODES, MT_NODE_FIRST, rows, 4);
+	put_column("parent", "delta", parents, rows);
+	/* The run goes on for 16,383 or 16,384 more. */
+	put_column("module", "runs",
+		   _i ? "\xff\xff\xff\xff\x0f\x80\x80\x01" : "\xff\xff\xff\xff\x0f\xff\x7f",
+		   _i ? 8 : 7);
+	put_column("offset", "varint", zeros, rows);
+	put_column("exact", "varint", zeros, rows);
+	artifact_append_frame(&file, buffer.data, buffer.size);
+	msgpack_sbuffer_destroy(&buffer);
+	fd = artifact_fd(file.bytes, file.len);
+	ck_assert_int_eq(mt_reader_read(fd, &callbacks, &n, &result), 0);
+	ck_assert_str_eq(result.problem,
+			 _i ? "a chain of more than 16384 frames" : "it has no footer");
+	ck_assert_uint_eq(n, MT_READER_CHAIN_FRAMES);
+	close(fd);
+	free(file.bytes);
+}
+END_TEST
+
 START_TEST(many_small_frames)
 {
 	struct artifact_bytes file = { NULL, 0 }, empty = { NULL, 0 }, all = { NULL, 0 };
@@ -634,6 +675,7 @@ int main(void)
 	tcase_add_test(tcase, a_callback_ends_it);
 	tcase_add_loop_test(tcase, bombs, 0, 3);
 	tcase_add_test(tcase, rows_for_nothing);
+	tcase_add_loop_test(tcase, long_chains, 0, 2);
 	tcase_add_test(tcase, many_small_frames);
 	suite_add_tcase(suite, tcase);
 	srunner_run_all(runner, CK_ENV);
