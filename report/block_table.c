@@ -46,7 +46,7 @@ static int double_room(struct mt_block_table *table)
 {
 	struct mt_block_table wide = *table;
 
-	wide.room = table->room ? table->room * 2 : 64;
+	wide.room = table->room ? table->room * 2 : 8;
 	wide.blocks = calloc(wide.room, sizeof(*wide.blocks));
 	if (!wide.blocks)
 		return -ENOMEM;
