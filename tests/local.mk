@@ -95,9 +95,12 @@ check_LIBRARIES += %D%/libsample.a
 %C%_libsample_a_CFLAGS = $(MT_WARN_CFLAGS) $(MT_SAN_CFLAGS) $(ZSTD_CFLAGS)
 sample_libs = %D%/libsample.a artifact/libartifact.a $(artifact_libs)
 
-check_PROGRAMS += %D%/make_artifact %D%/dump_artifact
+check_PROGRAMS += %D%/make_artifact %D%/make_bomb %D%/dump_artifact
 %C%_make_artifact_SOURCES = %D%/make_artifact.c
 %C%_make_artifact_CFLAGS  = $(MT_WARN_CFLAGS) $(MT_SAN_CFLAGS) $(ZSTD_CFLAGS)
 %C%_make_artifact_LDADD   = $(sample_libs)
+%C%_make_bomb_SOURCES = %D%/make_bomb.c
+%C%_make_bomb_CFLAGS  = $(MT_WARN_CFLAGS) $(MT_SAN_CFLAGS) $(MSGPACK_CFLAGS) $(ZSTD_CFLAGS)
+%C%_make_bomb_LDADD   = $(sample_libs)
 %C%_dump_artifact_SOURCES = %D%/dump_artifact.c
 %C%_dump_artifact_LDADD   = $(sample_libs)
