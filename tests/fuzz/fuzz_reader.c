@@ -11,6 +11,8 @@
 #include <unistd.h>
 
 #include "artifact/reader.h"
+#include "artifact/weight.h"
+#include "artifact/writer.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/sample_artifact.h"
 #include "wire/stack_delta.h"
@@ -237,6 +239,30 @@ static void run_around(uint8_t *bytes, size_t len, unsigned int mixtures)
 	fuzz_try_mixed(bytes, len, mixtures);
 }
 
+/* A file of a clock that stands still: it is filled up. */
+static void run_around_filling(void)
+{
+	const struct mt_header header = { .program = "fuzz" };
+	const struct mt_event event = { .type = MT_EVENT_ALLOC, .thread = 1, .address = 16 };
+	int fd = artifact_fd("", 0);
+	struct artifact_bytes file;
+	struct mt_writer *writer;
+
+	must(mt_writer_new(dup(fd), &header, &writer) == 0);
+	must(mt_writer_process(writer, &(struct mt_process){ .id = 1 }) == 0);
+	must(mt_writer_thread(writer, &(struct mt_thread_info){ .id = 1, .process = 1 }) == 0);
+	for (int i = 0; i < 20000; i++)
+		must(mt_writer_event(writer, &event) == 0);
+	must(mt_writer_finish(writer, &(struct mt_footer){ .events = 20000 }) == 0);
+	mt_writer_free(writer);
+	file = artifact_of_fd(fd);
+	close(fd);
+	must(file.len > 20000 * MT_WEIGHT_ROW / MT_WEIGHT_PER_BYTE);
+	fuzz_try(file.bytes, file.len);
+	fuzz_try_mixed(file.bytes, file.len, 500);
+	free(file.bytes);
+}
+
 void fuzz_corpus(void)
 {
 	char *text;
@@ -247,6 +273,7 @@ void fuzz_corpus(void)
 	artifact_append(&records, content.bytes, content.len);
 	run_around(file.bytes, file.len, 2000);
 	run_around(records.bytes, records.len, 10000);
+	run_around_filling();
 	free(text);
 	free(file.bytes);
 	free(content.bytes);
