@@ -8,8 +8,8 @@
  *   Ownership: blocks lie in the table; a pointer to one is good until the next add or
  *              remove.
  *   Errors:    -ENOMEM from add: the table is as it was.
- *   Bounds:    the table is from 3/8 to 3/4 full when most blocks are live: 107 bytes a
- *              block at worst, half as much again while it doubles.
+ *   Bounds:    the table is half to 3/4 full when most blocks are live: 80 bytes a
+ *              block at worst, and hardly more while it grows.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -26,7 +26,7 @@ struct mt_block {
 
 struct mt_block_table {
 	struct mt_block *blocks;
-	size_t room; /* a power of two, or 0 */
+	size_t room;
 	size_t len;
 	uint64_t seed;
 };
