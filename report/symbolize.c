@@ -5,6 +5,7 @@
  * Invariants
  *   A module's addresses are the file's own: each has a Dwfl for itself, and is reported
  *   there at bias 0.  Debug information may have a bias of its own (dwarf_bias).
+ *   A file is open once, for the first module that it is: all others are that one's twins.
  *   What is called is looked up by the last byte of the call, so that a call that ends its
  *   function, or its line, is not taken for what follows.
  */
@@ -15,6 +16,7 @@
 #include <elfutils/libdwfl.h>
 #include <search.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/cleanup.h"
 #include "report/debug_file.h"
@@ -27,6 +29,10 @@
 struct module {
 	int used;
 	const char *problem;
+	struct module *twin; /* has all that follows, if it is not NULL */
+	struct module *next; /* of those that are open */
+	dev_t dev;
+	ino_t ino;
 	Dwfl *dwfl;
 	struct mt_symbols *symbols;
 	Dwarf *dwarf;
@@ -43,7 +49,8 @@ struct answer {
 struct mt_symbolizer {
 	const struct mt_run *run;
 	struct module *modules;
-	void *nowhere; /* answers for addresses in no module */
+	struct module *open; /* the last one that was opened */
+	void *nowhere;	     /* answers for addresses in no module */
 };
 
 static const Dwfl_Callbacks callbacks = {
@@ -110,11 +117,42 @@ static int has_build_id(Dwfl_Module *module, const struct mt_run_module *recorde
 	       !memcmp(build_id, recorded->build_id, (size_t)bytes);
 }
 
-/* Takes fd.  NULL, and the problem, if it is not the file that was recorded. */
-static Dwfl_Module *report_file(struct module *module, const struct mt_run_module *recorded, int fd)
+static int same_build_id(const struct mt_run_module *a, const struct mt_run_module *b)
+{
+	return a->build_id_bytes == b->build_id_bytes &&
+	       (!a->build_id_bytes || !memcmp(a->build_id, b->build_id, a->build_id_bytes));
+}
+
+/* The open module that is the same file, and was recorded as the same, or NULL. */
+static struct module *find_twin(const struct mt_symbolizer *symbolizer, const struct module *module,
+				const struct mt_run_module *recorded)
+{
+	const struct mt_run_module *all = symbolizer->run->modules;
+	struct module *twin = symbolizer->open;
+
+	while (twin && (twin->dev != module->dev || twin->ino != module->ino ||
+			!same_build_id(&all[twin - symbolizer->modules], recorded)))
+		twin = twin->next;
+	return twin;
+}
+
+/* Takes fd.  NULL if there is a twin, and, with the problem, if it is not the file that was
+ * recorded. */
+static Dwfl_Module *report_file(const struct mt_symbolizer *symbolizer, struct module *module,
+				const struct mt_run_module *recorded, int fd)
 {
 	Dwfl_Module *reported;
+	struct stat st;
 
+	if (fstat(fd, &st) == 0) {
+		module->dev = st.st_dev;
+		module->ino = st.st_ino;
+		module->twin = find_twin(symbolizer, module, recorded);
+	}
+	if (module->twin) {
+		close(fd);
+		return NULL;
+	}
 	module->dwfl = dwfl_begin(&callbacks);
 	if (!module->dwfl) {
 		close(fd);
@@ -139,7 +177,8 @@ static Dwfl_Module *report_file(struct module *module, const struct mt_run_modul
 }
 
 /* The file at the module's path, or what the build-id directory has of the recorded one. */
-static Dwfl_Module *find_file(struct module *module, const struct mt_run_module *recorded)
+static Dwfl_Module *find_file(const struct mt_symbolizer *symbolizer, struct module *module,
+			      const struct mt_run_module *recorded)
 {
 	Dwfl_Module *reported = NULL;
 	const char *problem;
@@ -147,22 +186,23 @@ static Dwfl_Module *find_file(struct module *module, const struct mt_run_module 
 
 	fd = mt_debug_file_open(recorded->path);
 	if (fd >= 0)
-		reported = report_file(module, recorded, fd);
+		reported = report_file(symbolizer, module, recorded, fd);
 	else
 		module->problem = fd == -ENOENT	   ? "is not there any more"
 				  : fd == -ENOEXEC ? "is not a regular file"
 						   : "can not be read";
-	if (reported)
+	if (reported || module->twin)
 		return reported;
 	problem = module->problem;
 	fd = mt_debug_file_open_build_id(recorded->build_id, recorded->build_id_bytes);
 	if (fd >= 0)
-		reported = report_file(module, recorded, fd);
+		reported = report_file(symbolizer, module, recorded, fd);
 	module->problem = reported ? NULL : problem;
 	return reported;
 }
 
-static int open_module(struct module *module, const struct mt_run_module *recorded)
+static int open_module(struct mt_symbolizer *symbolizer, struct module *module,
+		       const struct mt_run_module *recorded)
 {
 	Dwfl_Module *reported;
 	int err;
@@ -172,9 +212,13 @@ static int open_module(struct module *module, const struct mt_run_module *record
 		module->problem = "is not a file";
 		return 0;
 	}
-	reported = find_file(module, recorded);
+	reported = find_file(symbolizer, module, recorded);
+	if (module->twin)
+		module->problem = module->twin->problem;
 	if (!reported)
 		return 0;
+	module->next = symbolizer->open;
+	symbolizer->open = module;
 	err = mt_symbols_new(reported, &module->symbols);
 	if (err)
 		return err;
@@ -364,11 +408,13 @@ int mt_symbolizer_node(struct mt_symbolizer *symbolizer, uint32_t node,
 		return find_answer(&symbolizer->nowhere, NULL, address, ret);
 	module = &symbolizer->modules[mine->module];
 	if (!module->used) {
-		int err = open_module(module, &symbolizer->run->modules[mine->module]);
+		int err = open_module(symbolizer, module, &symbolizer->run->modules[mine->module]);
 
 		if (err)
 			return err;
 	}
+	if (module->twin)
+		module = module->twin;
 	return find_answer(&module->answers, module, address, ret);
 }
 
