@@ -15,8 +15,8 @@
  *
  * Contract
  *   Input:     strings may be NULL.
- *   Bounds:    for 4 of weight memtrack-report needs 160 bytes of memory at worst: a byte of
- *              a file can cost 5 KiB.
+ *   Bounds:    for a row memtrack-report needs 80 bytes of memory, a bit more if it is part of
+ *              what makes a chain: a byte of a file can cost 3 KiB.
  */
 #include <stddef.h>
 #include <string.h>
