@@ -19,6 +19,12 @@ static inline uint64_t mt_clock_ns(void)
 	return mt_clock_read_ns(CLOCK_MONOTONIC);
 }
 
+/* Of the world outside: the same in all time namespaces. */
+static inline uint64_t mt_clock_wall_ns(void)
+{
+	return mt_clock_read_ns(CLOCK_REALTIME);
+}
+
 /* What the thread has had of a processor. */
 static inline uint64_t mt_clock_cpu_ns(void)
 {

@@ -6,8 +6,8 @@
  *   - A process gets a signal by a pidfd, and only if that is the one that was found to be of the
  *     tree, by its start: a number that is used again gets none.
  *   - An episode is known by the latch's word: one that was released and is latched again
- *     begins to count anew.  It counts from when we saw it: the time in the word is by the
- *     clock of who latched, which in another time namespace is not ours.
+ *     begins to count anew.  It counts from when we saw it: the time in the word is what a
+ *     target has written.
  */
 #include "collector/guard.h"
 

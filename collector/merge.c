@@ -11,8 +11,7 @@
  *     a module changed is to be unwound with the old one.
  *   - A time later than that of the heads by more than a clock can be off is of another
  *     clock, or of none: such a cell is handed on as soon as it is reached, because nothing
- *     would come of waiting.  So is the first cell of a slot whose next thread is in
- *     another time namespace than its last.
+ *     would come of waiting.
  *   - A cursor moves by whole cells, from a multiple of their size to one: it comes to its limit,
  *     and no cell lies across the ring's end.
  *   - A cell is copied once; key and callback see the same copy.  The tail that counts is
@@ -28,7 +27,7 @@
 #include "base/cleanup.h"
 #include "collector/clock.h"
 
-/* Between a thread's clock and ours, in one time namespace. */
+/* Between a thread's clock and ours. */
 #define CLOCKS_OFF_NS (1000 * 1000 * 1000ULL)
 
 /* A tail that moves only at the end of a pass would have threads find less room than is. */
@@ -52,7 +51,6 @@ struct turn {
 };
 
 struct ring_state {
-	int64_t offset_ns;
 	uint64_t tail;	    /* the shared one is for the writer to read */
 	uint64_t module_ns; /* of the module record whose pieces are being handed on */
 	bool damaged;	    /* an impossible head was seen, and counted */
@@ -96,11 +94,6 @@ void mt_merge_free(struct mt_merge *m)
 	free(m);
 }
 
-void mt_merge_set_offset(struct mt_merge *m, uint32_t slot, int64_t offset_ns)
-{
-	m->rings[slot].offset_ns = offset_ns;
-}
-
 uint64_t mt_merge_fullest_bytes(const struct mt_merge *m)
 {
 	return m->fullest_bytes;
@@ -126,11 +119,11 @@ static uint64_t key_of(struct ring_state *ring, const struct mt_cell *cell)
 	if (MT_CELL_TYPE(cell->head) == MT_CELL_BLOB)
 		return 0;
 	if (MT_CELL_TYPE(cell->head) != MT_CELL_PIECE)
-		return cell->w[0] + (uint64_t)ring->offset_ns;
+		return cell->w[0];
 	if (MT_CELL_KIND(cell->head) != MT_RECORD_MODULE)
 		return 0;
 	if (MT_CELL_HALF(cell->head) == 0)
-		ring->module_ns = cell->w[1] + (uint64_t)ring->offset_ns;
+		ring->module_ns = cell->w[1];
 	return ring->module_ns;
 }
 

@@ -52,9 +52,6 @@ int64_t mt_merge_cells(struct mt_merge *merge, uint64_t below_ns, uint64_t max_c
  */
 void mt_merge_copy_blob(const struct mt_merge *merge, void *ret);
 
-/* What is to be added to the times of a slot's cells: its process's time namespace. */
-void mt_merge_set_offset(struct mt_merge *merge, uint32_t slot, int64_t offset_ns);
-
 /* The fullest ring that the last pass found, in bytes. */
 uint64_t mt_merge_fullest_bytes(const struct mt_merge *merge);
 

@@ -321,7 +321,7 @@ static int put_event(struct mt_pipeline *p, uint32_t slot, const struct mt_cell 
 	event->type = (uint8_t)type;
 	event->function = MT_CELL_KIND(cell->head) & (uint8_t)~MT_REALLOC_FREED;
 	event->thread = owner->thread;
-	event->time_ns = cell->w[0] + (uint64_t)owner->clock_offset_ns;
+	event->time_ns = cell->w[0];
 	event->address = cell->w[1];
 	event->size = (uint32_t)size;
 	event->node = node;
@@ -439,7 +439,6 @@ static int on_claim(struct mt_pipeline *p, uint32_t slot, const struct mt_cell *
 		p->stray_cells++;
 		return 0;
 	}
-	mt_merge_set_offset(p->merge, slot, mt_processes_clock_offset(p->processes, slot));
 	return r;
 }
 

@@ -245,8 +245,7 @@ static void note_parked(struct mt_pressure *p, uint64_t latch_ns, uint64_t relea
 		thread = mt_segments_thread(p->config.segments, slot);
 		if (parked_in(p, slot) != p->episode)
 			continue;
-		parked_ns = __atomic_load_n(&thread->parked_ns, __ATOMIC_RELAXED) +
-			    (uint64_t)mt_processes_clock_offset(p->config.processes, slot);
+		parked_ns = __atomic_load_n(&thread->parked_ns, __ATOMIC_RELAXED);
 		if (parked_ns < latch_ns)
 			parked_ns = latch_ns;
 		if (parked_ns < release_ns)
@@ -255,14 +254,11 @@ static void note_parked(struct mt_pressure *p, uint64_t latch_ns, uint64_t relea
 	}
 }
 
-/* By our clock; not before the last release, and before it was seen. */
+/* Not before the last release, and before it was seen. */
 static uint64_t latch_ns_of(const struct mt_pressure *p)
 {
 	uint64_t ns = mt_latch_ns(p->episode, p->begin_ns);
 
-	if (MT_LATCH_RING(p->episode) == MT_LATCH_THREAD)
-		ns += (uint64_t)mt_processes_clock_offset(p->config.processes,
-							  MT_LATCH_SLOT(p->episode));
 	if (ns < p->last_release_ns)
 		ns = p->last_release_ns;
 	return ns < p->begin_ns ? ns : p->begin_ns - 1;

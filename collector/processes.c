@@ -10,8 +10,8 @@
  *     after all of its events: an end waits until the merge has passed its time.
  *   - What the kernel tells of an exit waits for the same: a process of which only its own
  *     cells tell, a fork's child, is known when they are merged.
- *   - The clock of another time namespace is known as well as its hand-shake was quick: its
- *     events seem to be later than they were, by less than CLOCK_SLACK_NS.
+ *   - The clock of another time namespace is known from two looks at two clocks, between which
+ *     time passed: its events may seem later than they were, by less than CLOCK_SLACK_NS.
  *   - A process that is foreign ends when no thread of it has a slot, and none of that number
  *     is in its PID namespace: a thread that has not allocated yet has no slot.
  *   - A fork's child that speaks when its parent has ended has the parent's modules: those
@@ -47,11 +47,11 @@ struct process {
 	uint32_t tgid;
 	uint32_t how;
 	int status;
-	int64_t clock_offset_ns;
 	uint64_t start_ns;
 	uint64_t end_ns;
 	uint64_t sweep; /* the last one that found a thread of it */
 	bool put, ending, ended;
+	bool other_clock;	/* its times are about ours */
 	bool inside;		/* in a PID namespace below ours */
 	bool kernel_tgid;	/* tgid is ours, wherever the process is */
 	bool foreign;		/* tgid is one of there: means nothing here */
@@ -266,7 +266,7 @@ static int get(struct mt_processes *p, uint64_t number, struct process **ret)
 /* How much later than it was a time of the process may seem. */
 static uint64_t slack_ns(const struct process *process)
 {
-	return process->clock_offset_ns ? CLOCK_SLACK_NS : 0;
+	return process->other_clock ? CLOCK_SLACK_NS : 0;
 }
 
 static void end_at(struct process *process, uint64_t time_ns, int status)
@@ -298,7 +298,7 @@ int mt_processes_arrive(struct mt_processes *p, const struct mt_arrival *arrival
 	process->inside = arrival->tgid != arrival->inner_tgid;
 	if (process->inside)
 		process->pid_namespace = mt_proc_namespace(process->tgid, "pid");
-	process->clock_offset_ns = arrival->clock_offset_ns;
+	process->other_clock = arrival->other_clock;
 	process->start_ns = arrival->time_ns;
 	process->exe = strdup(arrival->exe);
 	return process->exe ? 0 : -ENOMEM;
@@ -392,7 +392,7 @@ int mt_processes_thread(struct mt_processes *p, uint32_t slot, const struct mt_c
 	*holder = (struct holder){
 		.number = process->number,
 		.tid = (uint32_t)(cell->w[2] >> 32),
-		.start_ns = cell->w[0] + (uint64_t)process->clock_offset_ns,
+		.start_ns = cell->w[0],
 	};
 	if (!process->start_ns)
 		process->start_ns = holder->start_ns;
@@ -438,11 +438,7 @@ static int inherit(struct mt_processes *p, struct process *child, uint64_t paren
 	if (r < 0)
 		return r;
 	child->parent = parent->id;
-	/* Until now its times were taken for ours. */
-	if (!child->clock_offset_ns) {
-		child->clock_offset_ns = parent->clock_offset_ns;
-		child->start_ns += (uint64_t)parent->clock_offset_ns;
-	}
+	child->other_clock = parent->other_clock;
 	set_namespace(child, parent);
 	if (parent->exe && !child->exe) {
 		child->exe = strdup(parent->exe);
@@ -456,14 +452,12 @@ int mt_processes_process(struct mt_processes *p, uint32_t slot, const struct mt_
 {
 	struct holder *holder = &p->holders[slot];
 	struct process *process;
-	int64_t clock_offset_ns;
 	int r = get(p, cell->w[1], &process);
 
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
 	if (process->put)
 		return 0; /* said twice */
-	clock_offset_ns = process->clock_offset_ns;
 	if (MT_CELL_KIND(cell->head) == MT_PROCESS_FORK) {
 		r = inherit(p, process, cell->w[2]);
 		if (r < 0)
@@ -475,7 +469,6 @@ int mt_processes_process(struct mt_processes *p, uint32_t slot, const struct mt_
 	r = put_process(p, process);
 	if (r < 0 || holder->number != process->number)
 		return r;
-	holder->start_ns += (uint64_t)(process->clock_offset_ns - clock_offset_ns);
 	return put_holder(p, process, holder);
 }
 
@@ -495,13 +488,6 @@ int mt_processes_module(struct mt_processes *p, uint32_t slot, const void *recor
 		return 0;
 	return mt_modules_apply(p->modules, &process->space, &process->listing, tgid_here(process),
 				record, len);
-}
-
-int64_t mt_processes_clock_offset(const struct mt_processes *p, uint32_t slot)
-{
-	const struct process *process = holding(p, slot);
-
-	return process ? process->clock_offset_ns : 0;
 }
 
 uint32_t mt_processes_tgid(const struct mt_processes *p, uint32_t slot)
@@ -524,7 +510,6 @@ int mt_processes_owner(struct mt_processes *p, uint32_t slot, struct mt_cell_own
 	*ret = (struct mt_cell_owner){
 		.thread = p->holders[slot].id,
 		.space = &process->space,
-		.clock_offset_ns = process->clock_offset_ns,
 		.tgid = process->tgid,
 	};
 	return 0;

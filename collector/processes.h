@@ -54,12 +54,8 @@ int mt_processes_module(struct mt_processes *processes, uint32_t slot, const voi
 struct mt_cell_owner {
 	uint32_t thread; /* id in the artifact */
 	struct mt_space *space;
-	int64_t clock_offset_ns;
 	uint32_t tgid;
 };
-
-/* What is to be added to the times of the slot's cells. */
-int64_t mt_processes_clock_offset(const struct mt_processes *processes, uint32_t slot);
 
 /* The process whose thread has the slot; 0: none, or not known yet. */
 uint32_t mt_processes_tgid(const struct mt_processes *processes, uint32_t slot);

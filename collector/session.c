@@ -5,8 +5,8 @@
  * Invariants
  *   - Two listeners, one service: the path is for everybody who sees the file system, the
  *     abstract name for a process that changed its root.
- *   - A clock that differs from ours by more than a hand-shake can take is that of a time
- *     namespace; a smaller difference is the time the message took.
+ *   - A clock that is further from the wall's than ours is, or less far, by more than can come
+ *     between two looks is that of a time namespace.
  */
 #include "collector/session.h"
 
@@ -26,7 +26,7 @@
 #define CLIENT_PATIENCE_NS (1000 * 1000 * 1000ULL)
 /* Before the rings have their turn again. */
 #define ROUNDS_MAX 8
-#define CLOCK_NAMESPACE_NS (500 * 1000 * 1000LL)
+#define CLOCK_NAMESPACE_NS (100 * 1000 * 1000LL)
 
 struct client {
 	int fd;
@@ -158,7 +158,7 @@ static int announce(struct mt_session *s, int fd, const struct mt_hello *hello,
 		.process_id = welcome->process_id,
 		.inner_tgid = hello->pid,
 		.time_ns = now_ns,
-		.clock_offset_ns = (int64_t)(now_ns - hello->clock_ns),
+		.other_clock = welcome->clock_offset_ns != 0,
 	};
 	struct ucred peer;
 	socklen_t len = sizeof(peer);
@@ -166,12 +166,18 @@ static int announce(struct mt_session *s, int fd, const struct mt_hello *hello,
 	arrival.tgid = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 && peer.pid > 0
 			       ? (uint32_t)peer.pid
 			       : hello->pid;
-	if (arrival.clock_offset_ns > -CLOCK_NAMESPACE_NS &&
-	    arrival.clock_offset_ns < 2 * (int64_t)CLIENT_PATIENCE_NS)
-		arrival.clock_offset_ns = 0;
 	memcpy(arrival.exe, hello->exe, sizeof(arrival.exe));
 	arrival.exe[sizeof(arrival.exe) - 1] = '\0';
 	return s->on_arrival(s->ctx, &arrival);
+}
+
+/* What turns its clock into ours, however long the message took. */
+static int64_t clock_offset_ns(const struct mt_hello *hello)
+{
+	uint64_t ours = mt_clock_ns() - mt_clock_wall_ns();
+	int64_t offset_ns = (int64_t)(ours - (hello->clock_ns - hello->wall_ns));
+
+	return offset_ns > -CLOCK_NAMESPACE_NS && offset_ns < CLOCK_NAMESPACE_NS ? 0 : offset_ns;
 }
 
 static int make_welcome(struct mt_session *s, int fd, const struct mt_hello *hello,
@@ -193,6 +199,7 @@ static int make_welcome(struct mt_session *s, int fd, const struct mt_hello *hel
 	}
 	ret->process_id = __atomic_fetch_add(&s->segments->control->next_process, 1,
 					     __ATOMIC_RELAXED);
+	ret->clock_offset_ns = clock_offset_ns(hello);
 	return announce(s, fd, hello, ret, now_ns);
 }
 

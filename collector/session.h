@@ -25,11 +25,11 @@
 /* A process that shook hands to start: its number, and who it is. */
 struct mt_arrival {
 	uint64_t process_id;
-	uint32_t tgid;		 /* in the collector's PID namespace */
-	uint32_t inner_tgid;	 /* as it sees itself */
-	int64_t clock_offset_ns; /* add to its times; 0 but in a time namespace */
+	uint32_t tgid;	     /* in the collector's PID namespace */
+	uint32_t inner_tgid; /* as it sees itself */
+	bool other_clock;    /* it has a time namespace's, and was told what to add to it */
 	uint64_t time_ns;
-	char exe[464];
+	char exe[456];
 };
 
 /* Returns 0, or a negative errno, which the process gets for an answer. */

@@ -26,6 +26,7 @@ void *mt_real[MT_FN_MAX];
 void *mt_pass[MT_FN_MAX];
 unsigned char mt_real_nests;
 struct mt_libc mt_libc;
+int64_t mt_clock_offset_ns;
 
 /* How many objects the program started with: the global scope, in its order. */
 static unsigned n_start;

@@ -74,11 +74,15 @@ static inline uint64_t mt_read_clock_ns(clockid_t clock)
 	return now.tv_sec * 1000000000ULL + now.tv_nsec;
 }
 
+/* From CLOCK_MONOTONIC of this time namespace to that of the collector. */
+extern int64_t mt_clock_offset_ns;
+
+/* By the collector's clock. */
 static inline uint64_t mt_now_ns(void)
 {
 	if (__builtin_expect(mt_sandbox_clock, 0))
-		return mt_sandbox_now_ns();
-	return mt_read_clock_ns(CLOCK_MONOTONIC);
+		return mt_sandbox_now_ns() + (uint64_t)mt_clock_offset_ns;
+	return mt_read_clock_ns(CLOCK_MONOTONIC) + (uint64_t)mt_clock_offset_ns;
 }
 
 #pragma GCC visibility pop

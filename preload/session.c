@@ -166,12 +166,15 @@ static int send_hello(int fd, const struct question *question)
 		.what = question->what,
 		.cookie = question->address->cookie,
 		.process_id = question->what == MT_HELLO_START ? 0 : mt_session.process,
-		.clock_ns = mt_now_ns(),
 		.pid = question->pid,
 		.tid = question->tid,
 	};
 	long n;
 
+	if (question->what == MT_HELLO_START) {
+		hello.clock_ns = mt_read_clock_ns(CLOCK_MONOTONIC);
+		hello.wall_ns = mt_read_clock_ns(CLOCK_REALTIME);
+	}
 	mt_syscall3(SYS_readlink, (long)"/proc/self/exe", (long)hello.exe, sizeof(hello.exe) - 1);
 	do
 		n = mt_syscall6(SYS_sendto, fd, (long)&hello, sizeof(hello), MSG_NOSIGNAL, 0, 0);
@@ -379,6 +382,7 @@ static int shake_on(int fd, const struct question *question)
 	s->flags = s->control->flags;
 	s->process = welcome.process_id;
 	s->told = s->process;
+	mt_clock_offset_ns = welcome.clock_offset_ns;
 	mt_session_move_epoch();
 	s->start = MT_PROCESS_START;
 	*s->fork_word = mt_session_token();

@@ -18,7 +18,7 @@
  */
 #include <linux/types.h>
 
-#define MT_WIRE_VERSION 4
+#define MT_WIRE_VERSION 5
 #define MT_CONTROL_MAGIC 0x6b636172746d656dULL /* "memtrack" */
 
 #define MT_PAGE_BYTES 4096

@@ -31,10 +31,11 @@ struct mt_hello {
 	__u32 what;    /* MT_HELLO_* */
 	__u64 cookie;
 	__u64 process_id; /* 0 for START */
-	__u64 clock_ns;	  /* CLOCK_MONOTONIC of the sender, who may be in a time namespace */
+	__u64 clock_ns;	  /* CLOCK_MONOTONIC of the sender, who may be in a time namespace, */
+	__u64 wall_ns;	  /* and CLOCK_REALTIME, which is the same everywhere */
 	__u32 pid;	  /* as the sender sees itself */
 	__u32 tid;
-	char exe[464]; /* path of the executable, NUL-terminated; may be cut */
+	char exe[456]; /* path of the executable, NUL-terminated; may be cut */
 };
 
 /* The descriptors in a welcome, in this order. */
@@ -58,7 +59,8 @@ struct mt_welcome {
 	__u64 scratch_offset; /* in each stride; 0: the slot has none (BPF has its own) */
 	__u64 rings_offset;   /* mt_chunk_offset() */
 	__u64 learned_offset;
-	__u64 learned_bytes; /* MT_LEARNED_BYTES; 0: nothing is learned */
+	__u64 learned_bytes;   /* MT_LEARNED_BYTES; 0: nothing is learned */
+	__s64 clock_offset_ns; /* to START: what the process adds to its clock for ours */
 };
 
 /* How many descriptors come with a welcome without an error. */
@@ -68,4 +70,4 @@ static inline int mt_welcome_fds(const struct mt_welcome *welcome)
 }
 
 _Static_assert(sizeof(struct mt_hello) == 512, "struct mt_hello changed size");
-_Static_assert(sizeof(struct mt_welcome) == 88, "struct mt_welcome changed size");
+_Static_assert(sizeof(struct mt_welcome) == 96, "struct mt_welcome changed size");

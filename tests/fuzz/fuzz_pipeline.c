@@ -387,7 +387,7 @@ static void arrive(struct run *run, struct input *in)
 		.process_id = take_number(in),
 		.tgid = TGIDS + take_byte(in) % 8,
 		.inner_tgid = TGIDS + take_byte(in) % 8,
-		.clock_offset_ns = (int64_t)take_number(in),
+		.other_clock = take_number(in) & 1,
 		.time_ns = ++run->time_ns,
 	};
 

@@ -13,6 +13,7 @@
 
 struct mt_session mt_session;
 struct mt_libc mt_libc;
+int64_t mt_clock_offset_ns;
 bool mt_sandbox, mt_sandbox_clock;
 
 static struct mt_ring ring;

@@ -306,14 +306,13 @@ START_TEST(clock_of_another)
 	struct mt_arrival arrival = { .process_id = 1,
 				      .tgid = TGID,
 				      .inner_tgid = TGID,
-				      .clock_offset_ns = -1000000,
+				      .other_clock = true,
 				      .time_ns = 1000 };
 	struct mt_cell_owner owner;
 
 	ck_assert_int_eq(mt_processes_arrive(processes, &arrival), 0);
-	begin(0, 1, 0, TGID, 1001000);
-	begin(1, 2, 1, TGID + 1, 1002000);
-	ck_assert_int_eq(mt_processes_clock_offset(processes, 1), -1000000);
+	begin(0, 1, 0, TGID, 1000);
+	begin(1, 2, 1, TGID + 1, 2000);
 	end(TGID + 1, 1990, 0);
 	end(TGID, 3000, 0);
 	ck_assert_int_eq(mt_processes_advance(processes, 4000), 0);

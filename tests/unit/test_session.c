@@ -80,6 +80,7 @@ static struct mt_hello hello(void)
 				  .what = MT_HELLO_START,
 				  .cookie = segments->cookie,
 				  .clock_ns = mt_clock_ns(),
+				  .wall_ns = mt_clock_wall_ns(),
 				  .pid = (uint32_t)getpid(),
 				  .exe = "/bin/x" };
 }
@@ -148,7 +149,8 @@ START_TEST(let_in)
 	ck_assert_uint_eq(welcome.capture, MT_CAPTURE_INLINE);
 	ck_assert_int_eq(n_arrived, 1);
 	ck_assert_uint_eq(arrived.tgid, (uint32_t)getpid());
-	ck_assert_int_eq(arrived.clock_offset_ns, 0);
+	ck_assert(!arrived.other_clock);
+	ck_assert_int_eq(welcome.clock_offset_ns, 0);
 	ck_assert_str_eq(arrived.exe, "/bin/x");
 
 	more.what = MT_HELLO_CHUNK;
@@ -157,6 +159,28 @@ START_TEST(let_in)
 	ck_assert_uint_eq(welcome.process_id, 1);
 	ck_assert_uint_eq(welcome.first_slot, MT_CHUNK_SLOTS);
 	ck_assert_int_eq(n_arrived, 1);
+}
+END_TEST
+
+/* However long the message took, and whichever clock is ahead. */
+START_TEST(other_clocks)
+{
+	static const int64_t offsets[] = { 1000000000, -3000000000, 86400000000000, -300000000000 };
+	const int64_t precise = 50 * 1000 * 1000;
+	struct mt_welcome welcome;
+	int n;
+
+	for (size_t i = 0; i < sizeof(offsets) / sizeof(offsets[0]); i++) {
+		struct mt_hello other = hello();
+		uint64_t on_the_way = i * 700000000;
+
+		other.clock_ns -= (uint64_t)offsets[i] + on_the_way;
+		other.wall_ns -= on_the_way;
+		ck_assert(ask(dial(), &other, sizeof(other), &welcome, &n));
+		ck_assert_int_gt(welcome.clock_offset_ns, offsets[i] - precise);
+		ck_assert_int_lt(welcome.clock_offset_ns, offsets[i] + precise);
+		ck_assert(arrived.other_clock);
+	}
 }
 END_TEST
 
@@ -340,6 +364,7 @@ int main(void)
 	tcase_add_checked_fixture(tcase, setup, teardown);
 	tcase_set_timeout(tcase, 60);
 	tcase_add_test(tcase, let_in);
+	tcase_add_test(tcase, other_clocks);
 	tcase_add_test(tcase, not_let_in);
 	tcase_add_test(tcase, errors);
 	tcase_add_test(tcase, own_cookie);
