@@ -14,6 +14,8 @@
  *     section: it is restarted at each step.  After RESTARTS_MAX of them in one append the
  *     ring is helped for good: both ways at a time do not know of each other's cells.  So a
  *     section looks, too, whether a handler has decided that meanwhile.
+ *   - A program may take the registration away; then the kernel has left a negative number for
+ *     the processor's, and the ring is helped, too.
  *   - A handler may fork in the middle of an append, and its child come back from there.  The
  *     ring is its parent's, who does the append; to the child it happened before the fork.  A
  *     section looks whether the process still is the one that it was when the ring's head was
@@ -87,6 +89,8 @@ static __attribute__((noinline)) uint64_t append_rseq(struct mt_ring *ring, cons
 		"movq %[at], %[cs]\n"
 		"1:\tcmpl $0, %c[rseq_at](%[self])\n\t"
 		"je 2f\n\t"
+		"cmpl $0, %[cpu]\n\t"
+		"jl 2f\n\t"
 		"movq %[fork_word], %[at]\n\t"
 		"movq (%[at]), %[at]\n\t"
 		"cmpq %[token], %[at]\n\t"
@@ -125,8 +129,9 @@ static __attribute__((noinline)) uint64_t append_rseq(struct mt_ring *ring, cons
 		  [tail_at] "i"(offsetof(struct mt_thread, tail)),
 		  [bytes_at] "i"(offsetof(struct mt_ring, bytes)),
 		  [cells_at] "i"(offsetof(struct mt_ring, cells)),
-		  [rseq_at] "i"(offsetof(struct mt_ring, rseq)), [cell_bytes] "i"(CELL_BYTES),
-		  [not_by_rseq] "i"(NOT_BY_RSEQ), [not_ours] "i"(NOT_OURS), [token] "m"(token),
+		  [rseq_at] "i"(offsetof(struct mt_ring, rseq)), [cpu] "m"(rseq->cpu_id),
+		  [cell_bytes] "i"(CELL_BYTES), [not_by_rseq] "i"(NOT_BY_RSEQ),
+		  [not_ours] "i"(NOT_OURS), [token] "m"(token),
 		  [fork_word] "m"(mt_session.fork_word)
 		: "memory", "cc");
 	if (__builtin_expect(used == NOT_BY_RSEQ, 0))

@@ -141,6 +141,7 @@ hostile_c +=			\
 	%D%/never_stopped		\
 	%D%/no_counter		\
 	%D%/odd_thread_stacks		\
+	%D%/own_rseq			\
 	%D%/packaged			\
 	%D%/passed_on_blocks		\
 	%D%/recovered_overflow		\
