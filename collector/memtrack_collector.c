@@ -761,6 +761,9 @@ int main(int argc, char **argv)
 	name = close_all(&c);
 	if (c.leave)
 		outlive(&c);
+	else
+		/* memtrack-run does, unless it was killed on the way to it. */
+		mt_place_remove(c.options.directory);
 	mt_closep(&name);
 	return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -35,6 +35,8 @@
 #include "collector/pidfd.h"
 #include "collector/proc_state.h"
 
+/* Of what is put into a run's directory. */
+#define LIBRARIES_BYTES_MAX (1024 * 1024)
 /* Between the end of one image and the loading of the next. */
 #define EXEC_MS 1000
 /* Whose ends are waited for at a time. */
@@ -52,6 +54,12 @@ static const char *const platforms_64[] = { PLATFORM_64, "haswell", "xeon_phi" }
 /* The mapping of it must not be taken for one of the shim. */
 #define EMPTY_NAME "empty-32.so"
 
+/* One that says nothing of its size has none. */
+static bool is_full(const struct statvfs *fs)
+{
+	return fs->f_blocks && (uint64_t)fs->f_bfree * fs->f_frsize < LIBRARIES_BYTES_MAX;
+}
+
 static int make_directory(struct mt_place *place)
 {
 	static const char *const parents[] = { "/tmp", "/var/tmp", "/run", "/dev/shm" };
@@ -62,6 +70,10 @@ static int make_directory(struct mt_place *place)
 		snprintf(place->what, sizeof(place->what), "%s/memtrack-XXXXXX", parents[i]);
 		if (statvfs(parents[i], &fs) < 0 || (fs.f_flag & ST_NOEXEC))
 			continue;
+		if (is_full(&fs)) {
+			r = -ENOSPC;
+			continue;
+		}
 		snprintf(place->directory, sizeof(place->directory), "%s/memtrack-XXXXXX",
 			 parents[i]);
 		if (mkdtemp(place->directory))
@@ -78,12 +90,15 @@ static int copy_file(const char *from, const char *to, const char **what)
 	mt_cleanup(mt_closep) int in = -1;
 	mt_cleanup(mt_closep) int out = -1;
 	char block[65536];
+	struct stat st;
 	ssize_t n;
 
 	*what = from;
-	in = open(from, O_RDONLY | O_CLOEXEC);
-	if (in < 0)
+	in = open(from, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (in < 0 || fstat(in, &st) < 0)
 		return mt_neg_errno();
+	if (!S_ISREG(st.st_mode))
+		return -ENOEXEC;
 	*what = to;
 	out = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0755);
 	if (out < 0)
@@ -175,7 +190,7 @@ static void remove_entry(const char *directory, const char *name)
 		rmdir(path);
 }
 
-static void remove_directory(const char *directory)
+void mt_place_remove(const char *directory)
 {
 	static const char *const names[] = { MT_SHIM_NAME, "socket", EMPTY_NAME,
 					     PLATFORM_32 "/" MT_SHIM_NAME, PLATFORM_32 };
@@ -191,7 +206,7 @@ void mt_place_close(struct mt_place *place)
 {
 	if (!place->directory[0])
 		return;
-	remove_directory(place->directory);
+	mt_place_remove(place->directory);
 	place->directory[0] = '\0';
 }
 
@@ -394,7 +409,7 @@ void mt_place_outlive(const char *directory)
 	}
 	for (size_t i = 0; i < N_LIBRARIES; i++)
 		mt_closep(&fds[i]);
-	remove_directory(directory);
+	mt_place_remove(directory);
 }
 
 static int open_or_create(const char *path, bool *ret_created)

@@ -44,6 +44,9 @@ int mt_place_fill(struct mt_place *place, const char *shim_source);
 void mt_place_close(struct mt_place *place);
 void mt_place_leave(struct mt_place *place);
 
+/* Removes the directory, or what is left of it. */
+void mt_place_remove(const char *directory);
+
 /* What the directory's libraries, two at most, are known by where a process has them mapped. */
 struct mt_place_marks {
 	char marks[2][48];

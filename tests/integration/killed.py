@@ -4,6 +4,7 @@
 import os
 import signal
 import subprocess
+import time
 
 import ledger
 import relatives
@@ -12,6 +13,8 @@ import tracked
 
 LOST_STATUS = 121  # a run that lost something
 ROUNDS = 3
+RUNNERS = 60
+RUNNER_STEP = 0.0001  # seconds; the end takes about 3 ms
 
 
 def kill_target(capture):
@@ -71,13 +74,29 @@ def kill_collector(capture):
     tracked.report(artifact)
 
 
+def kill_runner(capture):
+    """Killed at the run's end, or on the way to it, it leaves its directory to the collector."""
+    command = [tracked.RUN, "-q", "-o", f"runner.{capture}.mtk", f"--capture={capture}", "--",
+               "printenv", "MEMTRACK_RUN"]
+    for i in range(RUNNERS):
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            directory = os.path.dirname(process.stdout.readline().rsplit(":", 1)[-1])
+            time.sleep(i * RUNNER_STEP)
+            process.kill()
+        if not directory.startswith("/"):
+            yield f"no directory is told of: {directory!r}"
+        elif not tracked.eventually(lambda path=directory: not os.path.exists(path)):
+            yield f"killed after {i * RUNNER_STEP:.4f} s, it leaves {os.listdir(directory)}"
+
+
 def main():
     results = tap.Tap()
     for capture in tracked.CAPTURES:
         reason = tracked.missing(capture)
         for title, function in ((f"the target is killed, {capture}", kill_target),
                                 (f"the target is killed early, {capture}", kill_waiting),
-                                (f"the collector is killed, {capture}", kill_collector)):
+                                (f"the collector is killed, {capture}", kill_collector),
+                                (f"memtrack-run is killed late, {capture}", kill_runner)):
             if reason:
                 results.skip(title, reason)
             else:
