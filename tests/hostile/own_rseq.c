@@ -17,6 +17,7 @@
 #include <linux/rseq.h>
 
 #include "fixtures/ledger.h"
+#include "preload/glibc.h"
 #include "tests/hostile/demand.h"
 
 #define SIGNATURE 0x53053053
@@ -24,10 +25,6 @@
 #define HANDLERS_BYTES 463
 #define HANDLERS_MOST 1500
 #define ROUNDS_MOST 1000000
-
-/* Older headers do not have them. */
-extern const ptrdiff_t __rseq_offset __attribute__((weak));
-extern const unsigned int __rseq_size __attribute__((weak));
 
 static uintptr_t library_start, library_end;
 static void *kept[HANDLERS_MOST];
