@@ -204,7 +204,7 @@ static int read_process_end(struct reader *reader, struct mt_unpack *at)
 		return malformed(reader, MT_KIND_PROCESS_END);
 	if (!end.id || end.id >= reader->next_process)
 		return problem(reader, "the end of process %u, which is not there", end.id);
-	r = define(reader, MT_KIND_PROCESS_END, sizeof(end));
+	r = define(reader, MT_KIND_PROCESS_END, MT_WEIGHT_PROCESS_END);
 	if (r != GO)
 		return r;
 	return DELIVER(reader, process_end, &end);
@@ -329,7 +329,7 @@ static int read_kept_stack(struct reader *reader, struct mt_unpack *at)
 		return problem(reader, "a kept stack names what is not there");
 	/* The last mappings are whole, whichever it names: nothing can be added. */
 	reader->mapped_end = UINT64_MAX;
-	r = weigh(reader, MT_KIND_KEPT_STACK, sizeof(stack));
+	r = weigh(reader, MT_KIND_KEPT_STACK, MT_WEIGHT_KEPT_STACK);
 	if (r != GO || !reader->callbacks->kept_stack)
 		return r;
 	take_words(reader->values[0], bytes, len);

@@ -28,9 +28,18 @@
 #define MT_WEIGHT_ALWAYS (4u << 20)
 
 /* A row of a block.  The block itself weighs nothing, and the header and the footer, which are
- * there once.  Others weigh what their structs do, with their strings; a stack's words are not
- * kept. */
+ * there once. */
 #define MT_WEIGHT_ROW 4
+/* Others, besides their strings and mappings; a stack's words are not kept.  What a struct of
+ * format.h has today: the format's numbers, which do not grow with it. */
+#define MT_WEIGHT_MODULE 32
+#define MT_WEIGHT_PROCESS 40
+#define MT_WEIGHT_PROCESS_END 24
+#define MT_WEIGHT_THREAD 32
+#define MT_WEIGHT_NOT_TRACKED 24
+#define MT_WEIGHT_MAPPINGS 16
+#define MT_WEIGHT_MAPPING 32
+#define MT_WEIGHT_KEPT_STACK 56
 
 static inline size_t mt_weight_string(const char *string)
 {
@@ -39,25 +48,26 @@ static inline size_t mt_weight_string(const char *string)
 
 static inline size_t mt_weight_module(const struct mt_module *module)
 {
-	return sizeof(*module) + mt_weight_string(module->path) + module->build_id_bytes;
+	return MT_WEIGHT_MODULE + mt_weight_string(module->path) + module->build_id_bytes;
 }
 
 static inline size_t mt_weight_process(const struct mt_process *process)
 {
-	return sizeof(*process) + mt_weight_string(process->exe) + mt_weight_string(process->name);
+	return MT_WEIGHT_PROCESS + mt_weight_string(process->exe) + mt_weight_string(process->name);
 }
 
 static inline size_t mt_weight_thread(const struct mt_thread_info *thread)
 {
-	return sizeof(*thread) + mt_weight_string(thread->name);
+	return MT_WEIGHT_THREAD + mt_weight_string(thread->name);
 }
 
 static inline size_t mt_weight_not_tracked(const struct mt_not_tracked *what)
 {
-	return sizeof(*what) + mt_weight_string(what->what) + mt_weight_string(what->reason);
+	return MT_WEIGHT_NOT_TRACKED + mt_weight_string(what->what) +
+	       mt_weight_string(what->reason);
 }
 
 static inline size_t mt_weight_mappings(const struct mt_mappings *mappings)
 {
-	return sizeof(*mappings) + mappings->len * sizeof(*mappings->mappings);
+	return MT_WEIGHT_MAPPINGS + mappings->len * MT_WEIGHT_MAPPING;
 }

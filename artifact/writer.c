@@ -459,7 +459,7 @@ int mt_writer_process_end(struct mt_writer *writer, const struct mt_process_end 
 		return writer->error;
 	if (!end->id || end->id >= writer->next_process)
 		return fail(writer, -EINVAL);
-	writer->weight += sizeof(*end);
+	writer->weight += MT_WEIGHT_PROCESS_END;
 	close_block(writer);
 	pack_kind(writer, MT_KIND_PROCESS_END, 4);
 	pack_uint(writer, end->id);
@@ -576,7 +576,7 @@ int mt_writer_kept_stack(struct mt_writer *writer, const struct mt_kept_stack *s
 	    !mt_window_valid(stack->start, stack->end, MT_BUDGET_MAX_BYTES))
 		return fail(writer, -EINVAL);
 	writer->mapped_end = UINT64_MAX;
-	writer->weight += sizeof(*stack);
+	writer->weight += MT_WEIGHT_KEPT_STACK;
 	writer->into = &writer->kept;
 	pack_kind(writer, MT_KIND_KEPT_STACK, 10);
 	pack_uint(writer, stack->thread);

@@ -60,7 +60,7 @@ int mt_writer_finish(struct mt_writer *writer, const struct mt_footer *footer);
 struct mt_writer_frame {
 	uint32_t events;
 	uint64_t packed_bytes; /* msgpack */
-	uint64_t frame_bytes;  /* zstd */
+	uint64_t frame_bytes;  /* zstd, and what fills the file up */
 	bool written;
 };
 void mt_writer_observe(struct mt_writer *writer,

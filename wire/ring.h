@@ -194,7 +194,7 @@ struct mt_module_record {
 	__u64 dev; /* 0 if unknown */
 	__u64 ino;
 	__u8 build_id[20];
-	__u32 build_id_bytes; /* 0: has none */
+	__u32 build_id_bytes; /* 0: has none, or one that is longer */
 			      /* char path[]; NUL-terminated, padded with zeros */
 };
 

@@ -61,8 +61,11 @@ static void take_away(void)
 	static struct rseq own __attribute__((aligned(32)));
 	void *theirs = (char *)__builtin_thread_pointer() + (&__rseq_offset ? __rseq_offset : 0);
 
+	/* What was registered is not less than 32 bytes, whatever of it is in use. */
 	if (&__rseq_size && __rseq_size)
-		demand(!syscall(SYS_rseq, theirs, 32, RSEQ_FLAG_UNREGISTER, SIGNATURE));
+		demand(!syscall(SYS_rseq, theirs, 32, RSEQ_FLAG_UNREGISTER, SIGNATURE) ||
+		       !syscall(SYS_rseq, theirs, (__rseq_size + 31) & ~31U, RSEQ_FLAG_UNREGISTER,
+				SIGNATURE));
 	demand(!syscall(SYS_rseq, &own, 32, 0, SIGNATURE));
 }
 
