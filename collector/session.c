@@ -5,8 +5,9 @@
  * Invariants
  *   - Two listeners, one service: the path is for everybody who sees the file system, the
  *     abstract name for a process that changed its root.
- *   - A clock that is further from the wall's than ours is, or less far, by more than can come
- *     between two looks is that of a time namespace.
+ *   - The clock of another time namespace is known by the wall's, which both are behind.  One
+ *     whose namespace is not known is taken for ours unless it is off by more than can come
+ *     between two looks; but one of ours never, whoever sets the wall's meanwhile.
  */
 #include "collector/session.h"
 
@@ -22,6 +23,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "collector/clock.h"
+#include "collector/proc_state.h"
 
 #define CLIENT_PATIENCE_NS (1000 * 1000 * 1000ULL)
 /* Before the rings have their turn again. */
@@ -151,33 +153,45 @@ static void send_welcome(struct mt_session *s, int fd, const struct mt_welcome *
 	(void)!sendmsg(fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
+/* As we see it, if we do. */
+static uint32_t tgid_of(int fd, const struct mt_hello *hello)
+{
+	struct ucred peer;
+	socklen_t len = sizeof(peer);
+
+	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 && peer.pid > 0
+		       ? (uint32_t)peer.pid
+		       : hello->pid;
+}
+
 static int announce(struct mt_session *s, int fd, const struct mt_hello *hello,
 		    const struct mt_welcome *welcome, uint64_t now_ns)
 {
 	struct mt_arrival arrival = {
 		.process_id = welcome->process_id,
+		.tgid = tgid_of(fd, hello),
 		.inner_tgid = hello->pid,
 		.time_ns = now_ns,
 		.other_clock = welcome->clock_offset_ns != 0,
 	};
-	struct ucred peer;
-	socklen_t len = sizeof(peer);
 
-	arrival.tgid = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 && peer.pid > 0
-			       ? (uint32_t)peer.pid
-			       : hello->pid;
 	memcpy(arrival.exe, hello->exe, sizeof(arrival.exe));
 	arrival.exe[sizeof(arrival.exe) - 1] = '\0';
 	return s->on_arrival(s->ctx, &arrival);
 }
 
 /* What turns its clock into ours, however long the message took. */
-static int64_t clock_offset_ns(const struct mt_hello *hello)
+static int64_t clock_offset_ns(int fd, const struct mt_hello *hello)
 {
-	uint64_t ours = mt_clock_ns() - mt_clock_wall_ns();
-	int64_t offset_ns = (int64_t)(ours - (hello->clock_ns - hello->wall_ns));
+	uint64_t theirs = mt_proc_namespace(tgid_of(fd, hello), "time");
+	int64_t offset_ns = (int64_t)(hello->behind_wall_ns - mt_clock_behind_wall_ns());
 
-	return offset_ns > -CLOCK_NAMESPACE_NS && offset_ns < CLOCK_NAMESPACE_NS ? 0 : offset_ns;
+	if (!hello->behind_wall_ns ||
+	    (theirs && theirs == mt_proc_namespace((uint32_t)getpid(), "time")))
+		return 0;
+	return !theirs && offset_ns > -CLOCK_NAMESPACE_NS && offset_ns < CLOCK_NAMESPACE_NS
+		       ? 0
+		       : offset_ns;
 }
 
 static int make_welcome(struct mt_session *s, int fd, const struct mt_hello *hello,
@@ -199,7 +213,7 @@ static int make_welcome(struct mt_session *s, int fd, const struct mt_hello *hel
 	}
 	ret->process_id = __atomic_fetch_add(&s->segments->control->next_process, 1,
 					     __ATOMIC_RELAXED);
-	ret->clock_offset_ns = clock_offset_ns(hello);
+	ret->clock_offset_ns = clock_offset_ns(fd, hello);
 	return announce(s, fd, hello, ret, now_ns);
 }
 

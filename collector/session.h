@@ -29,7 +29,7 @@ struct mt_arrival {
 	uint32_t inner_tgid; /* as it sees itself */
 	bool other_clock;    /* it has a time namespace's, and was told what to add to it */
 	uint64_t time_ns;
-	char exe[456];
+	char exe[464];
 };
 
 /* Returns 0, or a negative errno, which the process gets for an answer. */

@@ -31,11 +31,12 @@ struct mt_hello {
 	__u32 what;    /* MT_HELLO_* */
 	__u64 cookie;
 	__u64 process_id; /* 0 for START */
-	__u64 clock_ns;	  /* CLOCK_MONOTONIC of the sender, who may be in a time namespace, */
-	__u64 wall_ns;	  /* and CLOCK_REALTIME, which is the same everywhere */
-	__u32 pid;	  /* as the sender sees itself */
+	/* Of START: what CLOCK_MONOTONIC of the sender, who may be in a time namespace, is behind
+	 * CLOCK_REALTIME, which is the same everywhere; 0: not known. */
+	__u64 behind_wall_ns;
+	__u32 pid; /* as the sender sees itself */
 	__u32 tid;
-	char exe[456]; /* path of the executable, NUL-terminated; may be cut */
+	char exe[464]; /* path of the executable, NUL-terminated; may be cut */
 };
 
 /* The descriptors in a welcome, in this order. */
@@ -59,8 +60,10 @@ struct mt_welcome {
 	__u64 scratch_offset; /* in each stride; 0: the slot has none (BPF has its own) */
 	__u64 rings_offset;   /* mt_chunk_offset() */
 	__u64 learned_offset;
-	__u64 learned_bytes;   /* MT_LEARNED_BYTES; 0: nothing is learned */
-	__s64 clock_offset_ns; /* to START: what the process adds to its clock for ours */
+	__u64 learned_bytes; /* MT_LEARNED_BYTES; 0: nothing is learned */
+	/* To START: what the process adds to its clock for ours, and so does its fork's child, in
+	 * whatever time namespace that is. */
+	__s64 clock_offset_ns;
 };
 
 /* How many descriptors come with a welcome without an error. */
