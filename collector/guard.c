@@ -30,16 +30,16 @@
 #define ROUNDS_MAX 50
 #define ROUND_NS (10 * 1000 * 1000L)
 
-int mt_guard_open(struct mt_guard *g, int *fds, uint64_t timeout_ns, pid_t root,
-		  const char *directory)
+int mt_guard_open(struct mt_guard *g, int *fds, uint64_t timeout_ns, pid_t root, int directory)
 {
 	mt_cleanup(mt_closep) int control = mt_take_fd(&fds[MT_GUARD_CONTROL]);
 	mt_cleanup(mt_closep) int holds = mt_take_fd(&fds[MT_GUARD_HOLDS]);
 	void *at;
 
 	*g = (struct mt_guard){ .timeout_ns = timeout_ns, .root = root };
+	/* Without marks the command alone can be ended, and what has it for a parent. */
 	if (timeout_ns != UINT64_MAX)
-		mt_place_mark(directory, &g->marks);
+		(void)mt_place_mark(directory, &g->marks);
 	if (control >= 0) {
 		at = mmap(NULL, MT_PAGE_BYTES, PROT_READ, MAP_SHARED, control, 0);
 		if (at == MAP_FAILED)

@@ -46,9 +46,8 @@ struct mt_guard {
 	struct mt_place_marks marks; /* what the run's processes have loaded */
 };
 
-/* fds: -1 where there is none.  directory: the run's, with the shim in it. */
-int mt_guard_open(struct mt_guard *guard, int *fds, uint64_t timeout_ns, pid_t root,
-		  const char *directory);
+/* fds: -1 where there is none.  directory: a descriptor of the run's, with the shim in it. */
+int mt_guard_open(struct mt_guard *guard, int *fds, uint64_t timeout_ns, pid_t root, int directory);
 void mt_guard_close(struct mt_guard *guard);
 
 /* For poll(2): until the guard has to be looked at again, or -1. */

@@ -85,6 +85,8 @@ struct collector {
 	struct mt_progress_pace progress;
 	char why_inline[256];
 	int command_status; /* -1: not known */
+	int place;	    /* the run's directory */
+	bool placed;	    /* it is filled */
 	bool leave;	    /* remove the directory when nobody uses it any more */
 	int error;	    /* the first that ended the recording */
 	const char *error_verb;
@@ -174,7 +176,8 @@ static int await_place(struct collector *c)
 	struct mt_message message;
 	int r = mt_channel_receive(c->options.channel, 0, &message);
 
-	if (r == 1 && message.kind == MT_MESSAGE_PLACE)
+	c->placed = r == 1 && message.kind == MT_MESSAGE_PLACE;
+	if (c->placed)
 		return 0;
 	c->leave = true; /* memtrack-run has given up, or is gone */
 	return r < 0 ? r : -EPIPE;
@@ -225,7 +228,7 @@ static int open_rest(struct collector *c)
 	return mt_rest_new(c->segments, &c->rest);
 }
 
-/* What an earlier run wrote is kept until this one can begin. */
+/* What an earlier run wrote is kept until there is all that this one's start needs. */
 static int empty(int fd)
 {
 	struct stat st;
@@ -278,10 +281,12 @@ static bool is_ours(void *ctx, uint32_t tgid)
 
 static int open_holds(struct collector *c)
 {
+	int r;
+
 	if (c->options.pause != MT_PAUSE_SIGNAL)
 		return 0;
-	mt_place_mark(c->options.directory, &c->marks);
-	return mt_holds_new(is_ours, c, &c->holds);
+	r = mt_place_mark(c->place, &c->marks);
+	return r < 0 ? r : mt_holds_new(is_ours, c, &c->holds);
 }
 
 static void on_released(void *ctx)
@@ -660,7 +665,7 @@ static void finish(struct collector *c)
 		fail(c, (int)mt_pipeline_pass(c->pipeline), "record the run");
 	__atomic_store_n(&c->segments->control->enabled, 0, __ATOMIC_SEQ_CST);
 	mt_segments_wake(c->segments);
-	if (!mt_place_is_left(c->options.directory))
+	if (!mt_place_is_left(c->place))
 		usleep(SETTLE_US);
 	if (!c->error)
 		fail(c, mt_pipeline_finish(c->pipeline), "record the run");
@@ -669,7 +674,7 @@ static void finish(struct collector *c)
 	mt_pipeline_counts(c->pipeline, &counts);
 	mt_encode_end(c->encode);
 	/* Looks at every process there is, meanwhile. */
-	c->leave = mt_place_in_use(c->options.directory);
+	c->leave = mt_place_in_use(c->place, c->options.directory);
 	fail(c, mt_encode_stop(c->encode), "write the artifact");
 	c->encode = NULL;
 
@@ -731,7 +736,7 @@ static void settle_in(void)
 static void outlive(const struct collector *c)
 {
 	if (chdir("/") == 0)
-		mt_place_outlive(c->options.directory);
+		mt_place_outlive(c->place, c->options.directory);
 }
 
 int main(int argc, char **argv)
@@ -744,6 +749,7 @@ int main(int argc, char **argv)
 	if (mt_collector_options_parse(argc, argv, &c.options) < 0)
 		return usage("wrong or missing options");
 	settle_in();
+	c.place = mt_place_attend(c.options.directory);
 	r = open_all(&c);
 	if (r == 0) {
 		r = send_ready(&c);
@@ -761,9 +767,10 @@ int main(int argc, char **argv)
 	name = close_all(&c);
 	if (c.leave)
 		outlive(&c);
-	else
+	else if (c.placed)
 		/* memtrack-run does, unless it was killed on the way to it. */
-		mt_place_remove(c.options.directory);
+		mt_place_remove(c.place, c.options.directory);
+	mt_closep(&c.place);
 	mt_closep(&name);
 	return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

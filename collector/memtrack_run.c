@@ -357,7 +357,7 @@ static int open_guard(struct run *run, int *fds)
 
 	r = mt_guard_open(&run->guard, fds,
 			  timeout_ns == MT_PRESSURE_NEVER ? MT_PRESSURE_INF : timeout_ns,
-			  run->launch.tgid, run->place.directory);
+			  run->launch.tgid, run->place.fd);
 	if (r < 0) {
 		mt_say("cannot map the run's memory: %s", strerror(-r));
 		return r;

@@ -57,31 +57,54 @@ static const char *const platforms_64[] = { PLATFORM_64, "haswell", "xeon_phi" }
 /* One that says nothing of its size has none. */
 static bool is_full(const struct statvfs *fs)
 {
-	return fs->f_blocks && (uint64_t)fs->f_bfree * fs->f_frsize < LIBRARIES_BYTES_MAX;
+	uint64_t blocks = geteuid() ? fs->f_bavail : fs->f_bfree;
+
+	return fs->f_blocks && blocks * fs->f_frsize < LIBRARIES_BYTES_MAX;
+}
+
+int mt_place_attend(const char *directory)
+{
+	int fd = open(directory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	return fd < 0 ? mt_neg_errno() : fd;
+}
+
+static int open_directory(struct mt_place *place)
+{
+	strcpy(place->what, place->directory);
+	place->fd = mt_place_attend(place->directory);
+	if (place->fd < 0)
+		return place->fd;
+	return fchmod(place->fd, 0755) < 0 ? mt_neg_errno() : 0;
 }
 
 static int make_directory(struct mt_place *place)
 {
 	static const char *const parents[] = { "/tmp", "/var/tmp", "/run", "/dev/shm" };
 	struct statvfs fs;
-	int r = -ENOENT;
+	int first = 0, r;
 
 	for (size_t i = 0; i < sizeof(parents) / sizeof(parents[0]); i++) {
-		snprintf(place->what, sizeof(place->what), "%s/memtrack-XXXXXX", parents[i]);
-		if (statvfs(parents[i], &fs) < 0 || (fs.f_flag & ST_NOEXEC))
-			continue;
-		if (is_full(&fs)) {
-			r = -ENOSPC;
-			continue;
-		}
 		snprintf(place->directory, sizeof(place->directory), "%s/memtrack-XXXXXX",
 			 parents[i]);
-		if (mkdtemp(place->directory))
-			return chmod(place->directory, 0755) < 0 ? mt_neg_errno() : 0;
-		r = mt_neg_errno();
+		if (statvfs(parents[i], &fs) < 0)
+			r = mt_neg_errno();
+		else if (fs.f_flag & ST_NOEXEC)
+			r = -EACCES;
+		else if (is_full(&fs))
+			r = -ENOSPC;
+		else if (mkdtemp(place->directory))
+			return open_directory(place);
+		else
+			r = mt_neg_errno();
+		/* The one that is to be mended is where it should have been. */
+		if (!first) {
+			first = r;
+			strcpy(place->what, place->directory);
+		}
 	}
 	place->directory[0] = '\0';
-	return r;
+	return first;
 }
 
 /* what: the file of the two that an error is about. */
@@ -159,7 +182,7 @@ int mt_place_open(struct mt_place *place)
 {
 	int r;
 
-	*place = (struct mt_place){ 0 };
+	*place = (struct mt_place){ .fd = -1 };
 	r = make_directory(place);
 	if (r < 0)
 		return r;
@@ -181,37 +204,44 @@ int mt_place_fill(struct mt_place *place, const char *shim_source)
 	return r;
 }
 
-static void remove_entry(const char *directory, const char *name)
+/* Whether the path leads there still. */
+static bool is_there(int fd, const char *directory)
 {
-	char path[PATH_MAX];
+	struct stat ours, found;
 
-	snprintf(path, sizeof(path), "%s/%s", directory, name);
-	if (unlink(path) < 0 && errno == EISDIR)
-		rmdir(path);
+	return fstat(fd, &ours) == 0 && lstat(directory, &found) == 0 &&
+	       ours.st_dev == found.st_dev && ours.st_ino == found.st_ino;
 }
 
-void mt_place_remove(const char *directory)
+void mt_place_remove(int fd, const char *directory)
 {
-	static const char *const names[] = { MT_SHIM_NAME, "socket", EMPTY_NAME,
-					     PLATFORM_32 "/" MT_SHIM_NAME, PLATFORM_32 };
+	static const char *const names[] = { MT_SHIM_NAME, "socket", EMPTY_NAME };
+	mt_cleanup(mt_closep) int inner = openat(fd, PLATFORM_32,
+						 O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
 	for (size_t i = 0; i < N_PLATFORMS_64; i++)
-		remove_entry(directory, platforms_64[i]);
+		unlinkat(fd, platforms_64[i], 0);
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		remove_entry(directory, names[i]);
-	rmdir(directory);
+		unlinkat(fd, names[i], 0);
+	if (inner >= 0)
+		unlinkat(inner, MT_SHIM_NAME, 0);
+	unlinkat(fd, PLATFORM_32, AT_REMOVEDIR);
+	if (is_there(fd, directory))
+		rmdir(directory);
 }
 
 void mt_place_close(struct mt_place *place)
 {
-	if (!place->directory[0])
-		return;
-	mt_place_remove(place->directory);
-	place->directory[0] = '\0';
+	if (place->directory[0])
+		mt_place_remove(place->fd, place->directory);
+	mt_place_leave(place);
 }
 
 void mt_place_leave(struct mt_place *place)
 {
+	if (place->directory[0])
+		mt_closep(&place->fd);
+	place->fd = -1;
 	place->directory[0] = '\0';
 }
 
@@ -222,12 +252,9 @@ static const char *const libraries[] = { [SHIM] = MT_SHIM_NAME, [EMPTY] = EMPTY_
 static const char mapped_for[] = { [SHIM] = 'x', [EMPTY] = 'w' };
 #define N_LIBRARIES (sizeof(libraries) / sizeof(libraries[0]))
 
-static int open_library(const char *directory, size_t i)
+static int open_library(int directory, size_t i)
 {
-	char path[PATH_MAX];
-
-	snprintf(path, sizeof(path), "%s/%s", directory, libraries[i]);
-	return open(path, O_RDONLY | O_CLOEXEC);
+	return openat(directory, libraries[i], O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 }
 
 /* Of a line of /proc/TGID/maps: "rwxp", and "MAJOR:MINOR INODE". */
@@ -264,7 +291,7 @@ static void mark_address(const void *at, struct mapping *ret)
 			take_mapping(line, ret);
 }
 
-void mt_place_mark(const char *directory, struct mt_place_marks *ret)
+int mt_place_mark(int directory, struct mt_place_marks *ret)
 {
 	_Static_assert(sizeof(ret->marks) / sizeof(ret->marks[0]) == N_LIBRARIES,
 		       "a library without a mark");
@@ -274,12 +301,17 @@ void mt_place_mark(const char *directory, struct mt_place_marks *ret)
 		struct mapping mapping = { 0 };
 		void *at = fd < 0 ? MAP_FAILED : mmap(NULL, 1, PROT_READ, MAP_PRIVATE, fd, 0);
 
+		if (fd < 0 && errno == ENOENT)
+			continue; /* as where the kernel does not name the platform */
 		if (at == MAP_FAILED)
-			continue;
+			return mt_neg_errno();
 		mark_address(at, &mapping);
 		munmap(at, 1);
+		if (!mapping.mark[0])
+			return -ENOENT;
 		memcpy(ret->marks[i], mapping.mark, sizeof(mapping.mark));
 	}
+	return 0;
 }
 
 bool mt_place_is_loaded(const struct mt_place_marks *marks, uint32_t tgid)
@@ -308,7 +340,7 @@ static bool is_open_elsewhere(int fd)
 	return false;
 }
 
-bool mt_place_is_left(const char *directory)
+bool mt_place_is_left(int directory)
 {
 	mt_cleanup(mt_closep) int fd = open_library(directory, SHIM);
 	struct statfs fs;
@@ -359,14 +391,14 @@ static bool has_heir(const char *directory)
 	return n > 0;
 }
 
-bool mt_place_in_use(const char *directory)
+bool mt_place_in_use(int fd, const char *directory)
 {
 	bool in_use = false;
 
 	for (size_t i = 0; i < N_LIBRARIES && !in_use; i++) {
-		mt_cleanup(mt_closep) int fd = open_library(directory, i);
+		mt_cleanup(mt_closep) int library = open_library(fd, i);
 
-		in_use = fd >= 0 && is_open_elsewhere(fd);
+		in_use = library >= 0 && is_open_elsewhere(library);
 	}
 	return in_use || has_heir(directory);
 }
@@ -384,7 +416,7 @@ static bool watch_libraries(int watch, const int *fds)
 	return n > 0;
 }
 
-void mt_place_outlive(const char *directory)
+void mt_place_outlive(int fd, const char *directory)
 {
 	mt_cleanup(mt_closep) int watch = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
 	struct pollfd waits[1 + HEIRS_MAX] = { { .fd = watch, .events = POLLIN } };
@@ -394,7 +426,7 @@ void mt_place_outlive(const char *directory)
 	bool in_use;
 
 	for (size_t i = 0; i < N_LIBRARIES; i++)
-		fds[i] = open_library(directory, i);
+		fds[i] = open_library(fd, i);
 	if (watch >= 0 && watch_libraries(watch, fds)) {
 		do {
 			while (read(watch, events, sizeof(events)) > 0)
@@ -409,7 +441,7 @@ void mt_place_outlive(const char *directory)
 	}
 	for (size_t i = 0; i < N_LIBRARIES; i++)
 		mt_closep(&fds[i]);
-	mt_place_remove(directory);
+	mt_place_remove(fd, directory);
 }
 
 static int open_or_create(const char *path, bool *ret_created)

@@ -20,7 +20,7 @@
  * Contract
  *   Ownership: mt_place_open() makes the directory, for mt_place_close(), which removes the
  *              directory and what is in it, or for mt_place_leave(), which lets whoever else
- *              knows it do that by mt_place_outlive().
+ *              knows it do that by mt_place_outlive() or mt_place_remove().
  *   Errors:    negative errno; place.what says which file or directory it is about.
  *   Threads:   one.
  */
@@ -31,6 +31,7 @@
 #define MT_SHIM_NAME "libmemtrack-preload.so"
 
 struct mt_place {
+	int fd; /* of the directory */
 	char directory[64];
 	char shim[128];	   /* path of the copy */
 	char preload[128]; /* the same, as LD_PRELOAD is to name it */
@@ -44,16 +45,20 @@ int mt_place_fill(struct mt_place *place, const char *shim_source);
 void mt_place_close(struct mt_place *place);
 void mt_place_leave(struct mt_place *place);
 
-/* Removes the directory, or what is left of it. */
-void mt_place_remove(const char *directory);
+/* Opens a directory that is somebody else's, while that one surely has it: later the name may be
+ * anybody's.  Returns a descriptor for what is below. */
+int mt_place_attend(const char *directory);
+
+/* Removes the directory, or what is left of it; never what has only its name. */
+void mt_place_remove(int fd, const char *directory);
 
 /* What the directory's libraries, two at most, are known by where a process has them mapped. */
 struct mt_place_marks {
 	char marks[2][48];
 };
 
-/* Both are there by then. */
-void mt_place_mark(const char *directory, struct mt_place_marks *ret);
+/* The directory is filled by then.  -ENOENT: /proc does not show what we have mapped. */
+int mt_place_mark(int fd, struct mt_place_marks *ret);
 
 /* Whether the process has one of them loaded: the very file, whatever others are called, and not
  * as data, as who was handed a descriptor of it would have it mapped. */
@@ -61,14 +66,14 @@ bool mt_place_is_loaded(const struct mt_place_marks *marks, uint32_t tgid);
 
 /* Whether a process has a library of the directory mapped, as far as the file system tells
  * (overlayfs does not), or has the directory in its environment: what it executes looks for it. */
-bool mt_place_in_use(const char *directory);
+bool mt_place_in_use(int fd, const char *directory);
 
 /* Whether no process has the shim mapped any more, for certain: none is in the middle of anything
  * that it does.  False also where the file system can not tell. */
-bool mt_place_is_left(const char *directory);
+bool mt_place_is_left(int fd);
 
 /* Waits until nobody uses it; then removes the directory. */
-void mt_place_outlive(const char *directory);
+void mt_place_outlive(int fd, const char *directory);
 
 /*
  * Opens the artifact for writing: path, or below it, if it is a directory, or NULL for

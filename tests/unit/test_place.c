@@ -9,6 +9,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
 #include <linux/magic.h>
 #include <poll.h>
 #include <signal.h>
@@ -26,6 +27,7 @@
 static char directory[64];
 static char what[4200];
 static bool created;
+static int attended = -1; /* as the collector does */
 
 static void setup(void)
 {
@@ -169,10 +171,11 @@ static void outlives_mapping_of(const char *name)
 	ck_assert_int_eq(mt_place_open(&place), 0);
 	ck_assert_int_eq(mt_place_fill(&place, "/bin/true"), 0);
 	strcpy(left, place.directory);
+	attended = mt_place_attend(left);
 	snprintf(path, sizeof(path), "%s/%s", left, name);
-	ck_assert(!mt_place_in_use(left));
+	ck_assert(!mt_place_in_use(attended, left));
 	child = map_file(path);
-	if (!mt_place_in_use(left)) {
+	if (!mt_place_in_use(attended, left)) {
 		/* A file system that does not tell. */
 		kill(child, SIGKILL);
 		mt_place_close(&place);
@@ -183,7 +186,7 @@ static void outlives_mapping_of(const char *name)
 	ck_assert_int_eq(access(path, F_OK), 0);
 	waiter = fork();
 	if (waiter == 0) {
-		mt_place_outlive(left);
+		mt_place_outlive(attended, left);
 		_exit(0);
 	}
 	poll(NULL, 0, 100);
@@ -205,9 +208,9 @@ START_TEST(known_by_its_file)
 
 	ck_assert_int_eq(mt_place_open(&place), 0);
 	snprintf(moved, sizeof(moved), "%s/moved", place.directory);
-	mt_place_mark(place.directory, &none);
+	ck_assert_int_eq(mt_place_mark(place.fd, &none), 0);
 	ck_assert_int_eq(mt_place_fill(&place, "/bin/true"), 0);
-	mt_place_mark(place.directory, &marks);
+	ck_assert_int_eq(mt_place_mark(place.fd, &marks), 0);
 	ck_assert(!mt_place_is_loaded(&marks, (uint32_t)getpid()));
 
 	child = map_file(place.shim);
@@ -246,7 +249,7 @@ START_TEST(known_by_the_empty_library)
 		return;
 	ck_assert_int_eq(mt_place_open(&place), 0);
 	ck_assert_int_eq(mt_place_fill(&place, "/bin/true"), 0);
-	mt_place_mark(place.directory, &marks);
+	ck_assert_int_eq(mt_place_mark(place.fd, &marks), 0);
 	snprintf(path, sizeof(path), "%s/i686/" MT_SHIM_NAME, place.directory);
 	child = map_file(path);
 	ck_assert(!mt_place_is_loaded(&marks, (uint32_t)child));
@@ -290,7 +293,8 @@ START_TEST(heirs)
 	ck_assert_int_eq(mt_place_open(&place), 0);
 	ck_assert_int_eq(mt_place_fill(&place, "/bin/true"), 0);
 	strcpy(left, place.directory);
-	ck_assert(!mt_place_in_use(left));
+	attended = mt_place_attend(left);
+	ck_assert(!mt_place_in_use(attended, left));
 	snprintf(variable, sizeof(variable), "MEMTRACK_RUN=x:%s/socket", left);
 	ck_assert_int_eq(pipe2(ready, O_CLOEXEC), 0);
 	heir = fork();
@@ -300,11 +304,11 @@ START_TEST(heirs)
 	}
 	close(ready[1]);
 	ck_assert_int_eq(read(ready[0], &byte, 1), 0); /* it is executed */
-	ck_assert(mt_place_in_use(left));
+	ck_assert(mt_place_in_use(attended, left));
 	mt_place_leave(&place);
 	waits = fork();
 	if (waits == 0) {
-		mt_place_outlive(left);
+		mt_place_outlive(attended, left);
 		_exit(0);
 	}
 	poll(NULL, 0, 1500); /* longer than an exec is waited for */
@@ -363,11 +367,12 @@ START_TEST(no_shim)
 	ck_assert_int_eq(mt_place_open(&place), 0);
 	ck_assert_int_eq(mt_place_fill(&place, "/nowhere/shim"), -ENOENT);
 	ck_assert_str_eq(place.what, "/nowhere/shim");
-	ck_assert(!mt_place_is_left(place.directory));
+	ck_assert(!mt_place_is_left(place.fd));
 	mt_place_close(&place);
 	ck_assert_str_eq(place.directory, "");
-	ck_assert(!mt_place_in_use("/nowhere"));
-	mt_place_outlive("/nowhere");
+	ck_assert_int_eq(mt_place_attend("/nowhere"), -ENOENT);
+	ck_assert(!mt_place_in_use(-1, "/nowhere"));
+	mt_place_outlive(-1, "/nowhere");
 }
 END_TEST
 
@@ -384,17 +389,49 @@ START_TEST(left)
 	ck_assert_int_eq(mt_place_open(&place), 0);
 	ck_assert_int_eq(mt_place_fill(&place, "/bin/true"), 0);
 	ck_assert_int_eq(statfs(place.directory, &fs), 0);
-	tells = fs.f_type != OVERLAYFS_SUPER_MAGIC;
-	ck_assert_int_eq(mt_place_is_left(place.directory), tells);
+	fd = open(place.shim, O_RDONLY);
+	tells = fs.f_type != OVERLAYFS_SUPER_MAGIC && fcntl(fd, F_SETLEASE, F_WRLCK) == 0;
+	close(fd);
+	ck_assert_int_eq(mt_place_is_left(place.fd), tells);
 
 	fd = open(place.shim, O_RDONLY);
 	mapped = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, 0);
 	ck_assert_ptr_ne(mapped, MAP_FAILED);
 	close(fd);
-	ck_assert(!mt_place_is_left(place.directory));
+	ck_assert(!mt_place_is_left(place.fd));
 	munmap(mapped, 4096);
-	ck_assert_int_eq(mt_place_is_left(place.directory), tells);
+	ck_assert_int_eq(mt_place_is_left(place.fd), tells);
 	mt_place_close(&place);
+}
+END_TEST
+
+/* Who comes later has the name, and no claim to what is in it. */
+START_TEST(another_directory)
+{
+	char inner[256], file[256], socket[256];
+	struct mt_place place;
+
+	ck_assert_int_eq(mt_place_open(&place), 0);
+	ck_assert_int_eq(mt_place_fill(&place, "/bin/true"), 0);
+	attended = mt_place_attend(place.directory);
+	ck_assert_int_ge(attended, 0);
+	mt_place_remove(attended, place.directory);
+	ck_assert_int_lt(access(place.directory, F_OK), 0);
+
+	snprintf(inner, sizeof(inner), "%s/i686", place.directory);
+	snprintf(file, sizeof(file), "%s/" MT_SHIM_NAME, directory);
+	snprintf(socket, sizeof(socket), "%s/socket", place.directory);
+	ck_assert_int_eq(close(open(file, O_WRONLY | O_CREAT, 0600)), 0);
+	ck_assert_int_eq(mkdir(place.directory, 0700), 0);
+	ck_assert_int_eq(symlink(directory, inner), 0);
+	ck_assert_int_eq(symlink(file, socket), 0);
+	mt_place_remove(attended, place.directory);
+	mt_place_outlive(attended, place.directory);
+	ck_assert_int_eq(unlink(inner), 0);
+	ck_assert_int_eq(unlink(socket), 0);
+	mt_place_close(&place);
+	ck_assert_int_eq(access(file, F_OK), 0);
+	ck_assert_int_eq(rmdir(dirname(socket)), 0);
 }
 END_TEST
 
@@ -432,6 +469,7 @@ int main(void)
 	tcase_add_test(tcase, platforms);
 	tcase_add_test(tcase, no_shim);
 	tcase_add_test(tcase, left);
+	tcase_add_test(tcase, another_directory);
 	tcase_add_test(tcase, no_room);
 	suite_add_tcase(suite, tcase);
 	srunner_run_all(runner, CK_ENV);
