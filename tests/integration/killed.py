@@ -78,8 +78,12 @@ def kill_runner(capture):
     """Killed at the run's end, or on the way to it, it leaves its directory to the collector."""
     command = [tracked.RUN, "-q", "-o", f"runner.{capture}.mtk", f"--capture={capture}", "--",
                "printenv", "MEMTRACK_RUN"]
+    env = dict(os.environ)
+    if "ASAN_OPTIONS" in env:
+        # Its look for leaks, at the end, complains of being killed, too.
+        env["ASAN_OPTIONS"] += ":detect_leaks=0"
     for i in range(RUNNERS):
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env) as process:
             directory = os.path.dirname(process.stdout.readline().rsplit(":", 1)[-1])
             time.sleep(i * RUNNER_STEP)
             process.kill()
