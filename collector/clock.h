@@ -19,20 +19,6 @@ static inline uint64_t mt_clock_ns(void)
 	return mt_clock_read_ns(CLOCK_MONOTONIC);
 }
 
-/* What the clock is behind CLOCK_REALTIME, which is the same in all time namespaces. */
-static inline uint64_t mt_clock_behind_wall_ns(void)
-{
-	uint64_t before_ns, wall_ns, after_ns = mt_clock_ns();
-	int tries = 0;
-
-	do { /* Two looks at once, unless something came between. */
-		before_ns = after_ns;
-		wall_ns = mt_clock_read_ns(CLOCK_REALTIME);
-		after_ns = mt_clock_ns();
-	} while (after_ns - before_ns > 20 * 1000 && ++tries < 10);
-	return wall_ns - before_ns;
-}
-
 /* What the thread has had of a processor. */
 static inline uint64_t mt_clock_cpu_ns(void)
 {

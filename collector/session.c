@@ -20,6 +20,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/behind_wall.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "collector/clock.h"
@@ -41,6 +42,7 @@ struct mt_session {
 	void *ctx;
 	char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
 	int listeners[2];
+	uint64_t time_namespace; /* ours; 0: not known */
 	struct client clients[MT_SESSION_CLIENTS];
 	uint32_t n_clients;
 };
@@ -91,6 +93,7 @@ int mt_session_open(const char *path, uint64_t name, struct mt_segments *segment
 		return -ENAMETOOLONG;
 	strcpy(s->path, path);
 	s->segments = segments;
+	s->time_namespace = mt_proc_namespace((uint32_t)getpid(), "time");
 	s->on_arrival = on_arrival;
 	s->ctx = ctx;
 	r = open_listeners(s, name);
@@ -164,12 +167,12 @@ static uint32_t tgid_of(int fd, const struct mt_hello *hello)
 		       : hello->pid;
 }
 
-static int announce(struct mt_session *s, int fd, const struct mt_hello *hello,
+static int announce(struct mt_session *s, uint32_t tgid, const struct mt_hello *hello,
 		    const struct mt_welcome *welcome, uint64_t now_ns)
 {
 	struct mt_arrival arrival = {
 		.process_id = welcome->process_id,
-		.tgid = tgid_of(fd, hello),
+		.tgid = tgid,
 		.inner_tgid = hello->pid,
 		.time_ns = now_ns,
 		.other_clock = welcome->clock_offset_ns != 0,
@@ -181,14 +184,15 @@ static int announce(struct mt_session *s, int fd, const struct mt_hello *hello,
 }
 
 /* What turns its clock into ours, however long the message took. */
-static int64_t clock_offset_ns(int fd, const struct mt_hello *hello)
+static int64_t clock_offset_ns(const struct mt_session *s, uint32_t tgid,
+			       const struct mt_hello *hello)
 {
-	uint64_t theirs = mt_proc_namespace(tgid_of(fd, hello), "time");
-	int64_t offset_ns = (int64_t)(hello->behind_wall_ns - mt_clock_behind_wall_ns());
+	uint64_t theirs = mt_proc_namespace(tgid, "time");
+	int64_t offset_ns;
 
-	if (!hello->behind_wall_ns ||
-	    (theirs && theirs == mt_proc_namespace((uint32_t)getpid(), "time")))
+	if (!hello->behind_wall_ns || (theirs && theirs == s->time_namespace))
 		return 0;
+	offset_ns = (int64_t)(hello->behind_wall_ns - mt_behind_wall_ns(mt_clock_read_ns));
 	return !theirs && offset_ns > -CLOCK_NAMESPACE_NS && offset_ns < CLOCK_NAMESPACE_NS
 		       ? 0
 		       : offset_ns;
@@ -198,6 +202,7 @@ static int make_welcome(struct mt_session *s, int fd, const struct mt_hello *hel
 			struct mt_welcome *ret)
 {
 	uint64_t now_ns = mt_clock_ns();
+	uint32_t tgid;
 	int r;
 
 	if (hello->version != MT_WIRE_VERSION)
@@ -213,8 +218,9 @@ static int make_welcome(struct mt_session *s, int fd, const struct mt_hello *hel
 	}
 	ret->process_id = __atomic_fetch_add(&s->segments->control->next_process, 1,
 					     __ATOMIC_RELAXED);
-	ret->clock_offset_ns = clock_offset_ns(fd, hello);
-	return announce(s, fd, hello, ret, now_ns);
+	tgid = tgid_of(fd, hello);
+	ret->clock_offset_ns = clock_offset_ns(s, tgid, hello);
+	return announce(s, tgid, hello, ret, now_ns);
 }
 
 static void answer(struct mt_session *s, int fd, const struct mt_hello *hello)

@@ -28,6 +28,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/behind_wall.h"
 #include "preload/address.h"
 #include "preload/apart.h"
 #include "preload/arena.h"
@@ -40,9 +41,6 @@
 #include "preload/syscall.h"
 
 #define HANDSHAKE_SECONDS 1
-/* Between looks at two clocks that are taken for one; how often they are looked at. */
-#define LOOKS_NS 20000
-#define LOOKS_MAX 10
 /* The first hand-shake is tried so often, where the collector hangs up without a word. */
 #define STARTS_MAX 10
 
@@ -161,23 +159,6 @@ struct question {
 /* It was, for a call that the program has given up, and so would be the next. */
 static bool asking_kills;
 
-/* What our clock is behind the wall's; 0 where that can not be told. */
-static uint64_t behind_wall_ns(void)
-{
-	uint64_t before_ns, wall_ns, after_ns;
-	int tries = 0;
-
-	if (mt_sandbox_clock)
-		return 0;
-	after_ns = mt_read_clock_ns(CLOCK_MONOTONIC);
-	do { /* Two looks at once, unless something came between. */
-		before_ns = after_ns;
-		wall_ns = mt_read_clock_ns(CLOCK_REALTIME);
-		after_ns = mt_read_clock_ns(CLOCK_MONOTONIC);
-	} while (after_ns - before_ns > LOOKS_NS && ++tries < LOOKS_MAX);
-	return wall_ns - before_ns;
-}
-
 static int send_hello(int fd, const struct question *question)
 {
 	struct mt_hello hello = {
@@ -191,8 +172,9 @@ static int send_hello(int fd, const struct question *question)
 	};
 	long n;
 
-	if (question->what == MT_HELLO_START)
-		hello.behind_wall_ns = behind_wall_ns();
+	/* Where the counter may not be read that can not be told. */
+	if (question->what == MT_HELLO_START && !mt_sandbox_clock)
+		hello.behind_wall_ns = mt_behind_wall_ns(mt_read_clock_ns);
 	mt_syscall3(SYS_readlink, (long)"/proc/self/exe", (long)hello.exe, sizeof(hello.exe) - 1);
 	do
 		n = mt_syscall6(SYS_sendto, fd, (long)&hello, sizeof(hello), MSG_NOSIGNAL, 0, 0);

@@ -16,6 +16,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/behind_wall.h"
 #include "collector/clock.h"
 
 #define COOKIE 0x0123456789abcdefULL
@@ -79,7 +80,7 @@ static struct mt_hello hello(void)
 				  .version = MT_WIRE_VERSION,
 				  .what = MT_HELLO_START,
 				  .cookie = segments->cookie,
-				  .behind_wall_ns = mt_clock_behind_wall_ns(),
+				  .behind_wall_ns = mt_behind_wall_ns(mt_clock_read_ns),
 				  .pid = (uint32_t)getpid(),
 				  .exe = "/bin/x" };
 }
