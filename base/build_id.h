@@ -11,6 +11,7 @@
  *   Threads:   any; no function of the C library is called.
  */
 #include <elf.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -46,4 +47,16 @@ static inline const uint8_t *mt_build_id_find(const uint8_t *notes, size_t len, 
 		at = mt_note_align(desc + note->desc_bytes, align);
 	}
 	return NULL;
+}
+
+/* Of no bytes are two that are not there; neither is looked at then. */
+static inline bool mt_build_id_equal(const uint8_t *a, uint32_t a_bytes, const uint8_t *b,
+				     uint32_t b_bytes)
+{
+	if (a_bytes != b_bytes)
+		return false;
+	for (uint32_t i = 0; i < a_bytes; i++)
+		if (a[i] != b[i])
+			return false;
+	return true;
 }

@@ -20,6 +20,7 @@
 
 #include "base/cleanup.h"
 #include "collector/image.h"
+#include "collector/proc_state.h"
 
 struct mapping {
 	uint64_t start;
@@ -128,8 +129,7 @@ int mt_mappings_take(struct mt_mappings *mappings, uint32_t tgid)
 	snprintf(path, sizeof(path), "/proc/%u/exe", tgid);
 	len = readlink(path, exe, sizeof(exe) - 1);
 	exe[len > 0 ? len : 0] = '\0';
-	snprintf(path, sizeof(path), "/proc/%u/maps", tgid);
-	file = fopen(path, "re");
+	file = mt_proc_open(tgid, "maps");
 	while (r == 0 && file && process->n < MT_MAPPINGS_FILES && getline(&line, &room, file) > 0)
 		r = take_line(mappings, process, tgid, line, exe);
 	return r;

@@ -18,9 +18,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/build_id.h"
 #include "base/cleanup.h"
 #include "collector/images.h"
 #include "collector/mappings.h"
+#include "collector/proc_state.h"
 #include "collector/vdso.h"
 #include "wire/ring.h"
 
@@ -100,8 +102,8 @@ static bool is_build_id(const struct mt_module_record *head, const struct mt_ima
 	/* The process has none in memory, or one that a record has no room for. */
 	if (!head->build_id_bytes)
 		return true;
-	return head->build_id_bytes == image->build_id_bytes &&
-	       !memcmp(head->build_id, image->build_id, head->build_id_bytes);
+	return mt_build_id_equal(head->build_id, head->build_id_bytes, image->build_id,
+				 image->build_id_bytes);
 }
 
 /* The image in the file at path, if it is the record's. */
@@ -137,14 +139,12 @@ static bool try_start(struct mt_modules *m, uint32_t tgid, const struct mt_modul
 static int try_mapping(struct mt_modules *m, uint32_t tgid, const struct mt_module_record *head,
 		       struct mt_image **ret)
 {
-	mt_cleanup(mt_fclosep) FILE *file = NULL;
+	mt_cleanup(mt_fclosep) FILE *file = mt_proc_open(tgid, "maps");
 	mt_cleanup(mt_freep) char *line = NULL;
 	uint64_t start, end, inode;
 	size_t room = 0;
 	char path[96];
 
-	snprintf(path, sizeof(path), "/proc/%u/maps", tgid);
-	file = fopen(path, "re");
 	while (file && getline(&line, &room, file) > 0) {
 		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %*s %*s %*s %" SCNu64, &start, &end,
 			   &inode) != 3 ||
@@ -234,8 +234,9 @@ static uint32_t *look_up(const struct mt_modules *m, const struct mt_module_reco
 	for (; m->table[at]; at = (at + 1) & (m->table_len - 1)) {
 		const struct known *known = &m->known[m->table[at] - 1];
 
-		if (known->hash == hash && known->build_id_bytes == head->build_id_bytes &&
-		    !memcmp(known->build_id, head->build_id, head->build_id_bytes) &&
+		if (known->hash == hash &&
+		    mt_build_id_equal(known->build_id, known->build_id_bytes, head->build_id,
+				      head->build_id_bytes) &&
 		    !strcmp(known->path, path))
 			break;
 	}

@@ -73,8 +73,11 @@ static int open_directory(struct mt_place *place)
 {
 	strcpy(place->what, place->directory);
 	place->fd = mt_place_attend(place->directory);
-	if (place->fd < 0)
+	if (place->fd < 0) {
+		rmdir(place->directory);
+		place->directory[0] = '\0';
 		return place->fd;
+	}
 	return fchmod(place->fd, 0755) < 0 ? mt_neg_errno() : 0;
 }
 
@@ -272,17 +275,9 @@ static void take_mapping(const char *line, struct mapping *ret)
 		snprintf(ret->mark, sizeof(ret->mark), "%s %s", device, inode);
 }
 
-static FILE *open_maps(uint32_t tgid)
-{
-	char path[32];
-
-	snprintf(path, sizeof(path), "/proc/%u/maps", tgid);
-	return fopen(path, "re");
-}
-
 static void mark_address(const void *at, struct mapping *ret)
 {
-	mt_cleanup(mt_fclosep) FILE *file = open_maps((uint32_t)getpid());
+	mt_cleanup(mt_fclosep) FILE *file = mt_proc_open((uint32_t)getpid(), "maps");
 	mt_cleanup(mt_freep) char *line = NULL;
 	size_t line_room = 0;
 
@@ -316,7 +311,7 @@ int mt_place_mark(int directory, struct mt_place_marks *ret)
 
 bool mt_place_is_loaded(const struct mt_place_marks *marks, uint32_t tgid)
 {
-	mt_cleanup(mt_fclosep) FILE *file = open_maps(tgid);
+	mt_cleanup(mt_fclosep) FILE *file = mt_proc_open(tgid, "maps");
 	mt_cleanup(mt_freep) char *line = NULL;
 	struct mapping mapping;
 	size_t room = 0;
@@ -332,12 +327,17 @@ bool mt_place_is_loaded(const struct mt_place_marks *marks, uint32_t tgid)
 }
 
 /* Whether anybody but us has the file open, or mapped: then a write lease can not be had. */
-static bool is_open_elsewhere(int fd)
+static int try_lease(int fd)
 {
 	if (fcntl(fd, F_SETLEASE, F_WRLCK) < 0)
-		return errno == EAGAIN;
+		return mt_neg_errno();
 	fcntl(fd, F_SETLEASE, F_UNLCK);
-	return false;
+	return 0;
+}
+
+static bool is_open_elsewhere(int fd)
+{
+	return try_lease(fd) == -EAGAIN;
 }
 
 bool mt_place_is_left(int directory)
@@ -346,11 +346,8 @@ bool mt_place_is_left(int directory)
 	struct statfs fs;
 
 	/* Where that is not the file that is mapped, a lease tells nothing. */
-	if (fd < 0 || fstatfs(fd, &fs) < 0 || fs.f_type == OVERLAYFS_SUPER_MAGIC ||
-	    fcntl(fd, F_SETLEASE, F_WRLCK) < 0)
-		return false;
-	fcntl(fd, F_SETLEASE, F_UNLCK);
-	return true;
+	return fd >= 0 && fstatfs(fd, &fs) == 0 && fs.f_type != OVERLAYFS_SUPER_MAGIC &&
+	       try_lease(fd) == 0;
 }
 
 /* As pidfds, most of them at most: the processes whose environment leads here.  A program that the

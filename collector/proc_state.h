@@ -17,16 +17,22 @@
 /* Of a file that the process may make as long as it likes, so much is looked through. */
 #define MT_PROC_FILE_BYTES (32u * 1024 * 1024)
 
+/* /proc/TGID/FILE, to be read; NULL as for fopen(3). */
+static inline FILE *mt_proc_open(uint32_t tgid, const char *name)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%u/%s", tgid, name);
+	return fopen(path, "re");
+}
+
 /* /proc/TGID/stat from behind the name, which may have anything in it; NULL if there is no such
  * process, or it can not be looked at. */
 static inline const char *mt_proc_stat(uint32_t tgid, char *room, size_t bytes)
 {
-	mt_cleanup(mt_fclosep) FILE *file = NULL;
-	char path[32];
+	mt_cleanup(mt_fclosep) FILE *file = mt_proc_open(tgid, "stat");
 	const char *rest;
 
-	snprintf(path, sizeof(path), "/proc/%u/stat", tgid);
-	file = fopen(path, "re");
 	if (!file)
 		return NULL;
 	room[fread(room, 1, bytes - 1, file)] = '\0';
@@ -93,12 +99,10 @@ static inline uint64_t mt_proc_namespace(uint32_t tgid, const char *which)
 /* What the process is called in its own PID namespace; 0: no such process. */
 static inline uint32_t mt_proc_inner_tgid(uint32_t tgid)
 {
-	mt_cleanup(mt_fclosep) FILE *file = NULL;
-	char path[32], line[256];
+	mt_cleanup(mt_fclosep) FILE *file = mt_proc_open(tgid, "status");
 	const char *last;
+	char line[256];
 
-	snprintf(path, sizeof(path), "/proc/%u/status", tgid);
-	file = fopen(path, "re");
 	while (file && fgets(line, sizeof(line), file)) {
 		last = strncmp(line, "NSpid:", 6) == 0 ? strrchr(line, '\t') : NULL;
 		if (last)

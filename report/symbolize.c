@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/build_id.h"
 #include "base/cleanup.h"
 #include "report/debug_file.h"
 #include "report/demangle.h"
@@ -113,26 +114,25 @@ static int has_build_id(Dwfl_Module *module, const struct mt_run_module *recorde
 	if (!recorded->build_id_bytes)
 		return 1;
 	bytes = dwfl_module_build_id(module, &build_id, &vaddr);
-	return bytes > 0 && (uint32_t)bytes == recorded->build_id_bytes &&
-	       !memcmp(build_id, recorded->build_id, (size_t)bytes);
-}
-
-static int same_build_id(const struct mt_run_module *a, const struct mt_run_module *b)
-{
-	return a->build_id_bytes == b->build_id_bytes &&
-	       (!a->build_id_bytes || !memcmp(a->build_id, b->build_id, a->build_id_bytes));
+	return bytes > 0 && mt_build_id_equal(build_id, (uint32_t)bytes, recorded->build_id,
+					      recorded->build_id_bytes);
 }
 
 /* The open module that is the same file, and was recorded as the same, or NULL. */
 static struct module *find_twin(const struct mt_symbolizer *symbolizer, const struct module *module,
 				const struct mt_run_module *recorded)
 {
-	const struct mt_run_module *all = symbolizer->run->modules;
-	struct module *twin = symbolizer->open;
+	struct module *twin;
 
-	while (twin && (twin->dev != module->dev || twin->ino != module->ino ||
-			!same_build_id(&all[twin - symbolizer->modules], recorded)))
-		twin = twin->next;
+	for (twin = symbolizer->open; twin; twin = twin->next) {
+		const struct mt_run_module *its = &symbolizer->run
+							   ->modules[twin - symbolizer->modules];
+
+		if (twin->dev == module->dev && twin->ino == module->ino &&
+		    mt_build_id_equal(its->build_id, its->build_id_bytes, recorded->build_id,
+				      recorded->build_id_bytes))
+			break;
+	}
 	return twin;
 }
 

@@ -18,6 +18,7 @@
 
 #include <xxhash.h>
 
+#include "base/build_id.h"
 #include "base/cleanup.h"
 #include "collector/images.h"
 #include "collector/unwind.h"
@@ -114,8 +115,8 @@ static int is_build_id(const struct module *module, const struct mt_image *image
 	/* Nothing was recorded that could be compared. */
 	if (!module->build_id_bytes)
 		return 1;
-	return module->build_id_bytes == image->build_id_bytes &&
-	       !memcmp(module->build_id, image->build_id, module->build_id_bytes);
+	return mt_build_id_equal(module->build_id, module->build_id_bytes, image->build_id,
+				 image->build_id_bytes);
 }
 
 /* Finds the module's image, or why there is none. */

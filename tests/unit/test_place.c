@@ -152,6 +152,13 @@ static void end(pid_t child)
 	waitpid(child, NULL, 0);
 }
 
+/* With a shim that nobody has mapped. */
+static void open_place(struct mt_place *place)
+{
+	ck_assert_int_eq(mt_place_open(place), 0);
+	ck_assert_int_eq(mt_place_fill(place, "/bin/true"), 0);
+}
+
 /* Whether the kernel names the platform: then LD_PRELOAD does, too. */
 static bool divided(void)
 {
@@ -168,8 +175,7 @@ static void outlives_mapping_of(const char *name)
 	pid_t child, waiter;
 	int status;
 
-	ck_assert_int_eq(mt_place_open(&place), 0);
-	ck_assert_int_eq(mt_place_fill(&place, "/bin/true"), 0);
+	open_place(&place);
 	strcpy(left, place.directory);
 	attended = mt_place_attend(left);
 	snprintf(path, sizeof(path), "%s/%s", left, name);
@@ -247,8 +253,7 @@ START_TEST(known_by_the_empty_library)
 
 	if (!divided())
 		return;
-	ck_assert_int_eq(mt_place_open(&place), 0);
-	ck_assert_int_eq(mt_place_fill(&place, "/bin/true"), 0);
+	open_place(&place);
 	ck_assert_int_eq(mt_place_mark(place.fd, &marks), 0);
 	snprintf(path, sizeof(path), "%s/i686/" MT_SHIM_NAME, place.directory);
 	child = map_file(path);
@@ -290,8 +295,7 @@ START_TEST(heirs)
 	int ready[2], status;
 	char byte;
 
-	ck_assert_int_eq(mt_place_open(&place), 0);
-	ck_assert_int_eq(mt_place_fill(&place, "/bin/true"), 0);
+	open_place(&place);
 	strcpy(left, place.directory);
 	attended = mt_place_attend(left);
 	ck_assert(!mt_place_in_use(attended, left));
@@ -331,8 +335,7 @@ START_TEST(platforms)
 	Elf32_Ehdr header;
 	int fd;
 
-	ck_assert_int_eq(mt_place_open(&place), 0);
-	ck_assert_int_eq(mt_place_fill(&place, "/bin/true"), 0);
+	open_place(&place);
 	strcpy(left, place.directory);
 	ck_assert_int_eq(stat(place.shim, &shim), 0);
 	ck_assert_uint_eq(shim.st_mode & 07777, 0755);
@@ -386,8 +389,7 @@ START_TEST(left)
 	bool tells;
 	int fd;
 
-	ck_assert_int_eq(mt_place_open(&place), 0);
-	ck_assert_int_eq(mt_place_fill(&place, "/bin/true"), 0);
+	open_place(&place);
 	ck_assert_int_eq(statfs(place.directory, &fs), 0);
 	fd = open(place.shim, O_RDONLY);
 	tells = fs.f_type != OVERLAYFS_SUPER_MAGIC && fcntl(fd, F_SETLEASE, F_WRLCK) == 0;
@@ -411,8 +413,7 @@ START_TEST(another_directory)
 	char inner[256], file[256], socket[256];
 	struct mt_place place;
 
-	ck_assert_int_eq(mt_place_open(&place), 0);
-	ck_assert_int_eq(mt_place_fill(&place, "/bin/true"), 0);
+	open_place(&place);
 	attended = mt_place_attend(place.directory);
 	ck_assert_int_ge(attended, 0);
 	mt_place_remove(attended, place.directory);
