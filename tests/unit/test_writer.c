@@ -306,7 +306,7 @@ static uint64_t say(struct mt_writer *writer, int what, uint32_t i)
 		return mt_weight_process(&process);
 	case 2:
 		ck_assert_int_eq(mt_writer_process_end(writer, &end), 0);
-		return sizeof(end);
+		return MT_WEIGHT_PROCESS_END;
 	case 3:
 		ck_assert_int_eq(mt_writer_thread(writer, &thread), 0);
 		return mt_weight_thread(&thread);
@@ -318,7 +318,7 @@ static uint64_t say(struct mt_writer *writer, int what, uint32_t i)
 		return mt_weight_mappings(&mappings);
 	case 6:
 		ck_assert_int_eq(mt_writer_kept_stack(writer, &stack), 0);
-		return sizeof(stack);
+		return MT_WEIGHT_KEPT_STACK;
 	default:
 		if (mt_writer_event(writer, &event) < 0)
 			ck_abort_msg("event %u", i);
