@@ -45,8 +45,9 @@ PROGRAMS = (
     Program("churn", [f"{tracked.BUILD}/fixtures/churn", "--pairs=60000", "--branch=6"], b"", 0.8),
 )
 
-ENVIRONMENT = dict(os.environ, PYTHONHASHSEED="0", PYTHONMALLOC="malloc", PERL_HASH_SEED="0",
-                   PERL_PERTURB_KEYS="0")
+# Python looks for modules where it was started, too, and again when that has changed.
+ENVIRONMENT = dict(os.environ, PYTHONHASHSEED="0", PYTHONMALLOC="malloc", PYTHONSAFEPATH="1",
+                   PERL_HASH_SEED="0", PERL_PERTURB_KEYS="0")
 
 
 def chains(artifact):
