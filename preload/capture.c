@@ -24,6 +24,7 @@
 #include "preload/learned.h"
 #include "preload/modules.h"
 #include "preload/probe.h"
+#include "preload/recent.h"
 #include "preload/sandbox.h"
 #include "preload/syscall.h"
 #include "wire/stack_encode.h"
@@ -126,9 +127,9 @@ static enum knowledge look_at(const struct mt_self *self, struct window *w,
 	return WINDOW_KNOWN;
 }
 
-/* Is the chain of the window's words one that the collector has taught? */
+/* Is the chain of the window's words one that the collector has taught?  Else it may have a key. */
 static bool find_learned(const struct mt_self *self, uint64_t start, const struct mt_extent *extent,
-			 uint32_t *ret_name)
+			 struct mt_chain *ret)
 {
 	struct mt_learned_window window = {
 		.start = start,
@@ -138,7 +139,9 @@ static bool find_learned(const struct mt_self *self, uint64_t start, const struc
 	};
 	const struct mt_own *own = self->own;
 	uint64_t in_use;
+	bool found;
 
+	ret->key = 0;
 	if (!own->learned)
 		return false;
 	/* Of frames that are gone? */
@@ -146,9 +149,52 @@ static bool find_learned(const struct mt_self *self, uint64_t start, const struc
 	if (in_use && in_use <= start && mt_thread_on_stack(self, in_use) &&
 	    mt_thread_on_stack(self, start))
 		mt_trail_forget(own->trail);
-	return mt_learned_chain(own->learned, self->ring.slot % MT_CHUNK_SLOTS, own->trail, &window,
-				ret_name) &&
-	       !mt_thread_copy_torn(self, extent);
+	found = mt_learned_chain(own->learned, self->ring.slot % MT_CHUNK_SLOTS, own->trail,
+				 &window, ret);
+	if (!mt_thread_copy_torn(self, extent))
+		return found;
+	ret->key = 0;
+	return false;
+}
+
+/* Was a window with the chain sent before, and is it known still? */
+static bool find_recent(const struct mt_self *self, const struct mt_chain *chain,
+			struct mt_stack_name *ret)
+{
+	struct window w;
+	uint64_t digest;
+	int entry;
+
+	if (!chain->key || !self->reference)
+		return false;
+	digest = mt_recent_find(self->own->recent, chain);
+	if (!digest)
+		return false;
+	look_up_reference(self, &w);
+	entry = find_known(self, &w, digest);
+	if (entry < 0)
+		return false;
+	*ret = named(entry, w.seq);
+	return true;
+}
+
+/* The window has a name.  Its chain is looked for again: was it still the same when the record was
+ * made? */
+static void note_recent(const struct mt_self *self, const struct window *w,
+			const struct mt_chain *chain, struct mt_stack_name name)
+{
+	struct mt_chain again;
+	uint64_t digest, seq;
+
+	if (!chain->key || name.half >= MT_DICTIONARY)
+		return;
+	digest = *(const volatile __u64 *)&dictionary_of(self)[name.half];
+	seq = seq_of(self);
+	if (!digest || seq & 1 || (uint32_t)(seq / 2) != name.word)
+		return;
+	find_learned(self, w->start, &w->extent, &again);
+	if (again.key == chain->key && again.epoch == chain->epoch)
+		mt_recent_put(self->own->recent, chain, digest);
 }
 
 /* A record's head, for a window that is sent as it is. */
@@ -516,24 +562,28 @@ static enum verdict capture_here(struct mt_self *self, struct window *w, struct 
 	return VERDICT_AGAIN;
 }
 
-/* A window whose chain is not learned yet. */
+/* A window whose chain is not learned yet; what is known of that. */
 static __attribute__((noinline)) struct mt_stack_name
-capture_window(struct mt_self **self_at, const uint64_t *saved, const struct mt_extent *extent)
+capture_window(struct mt_self **self_at, const uint64_t *saved, const struct mt_extent *extent,
+	       struct mt_chain chain)
 {
 	struct mt_self *self = *self_at;
 	struct window w = { .start = (uint64_t)saved, .extent = *extent };
 	struct tries tries = { 0 };
 	struct mt_stack_name name;
 	enum verdict verdict;
-	uint32_t learned;
 
 	for (;;) {
+		if (find_recent(self, &chain, &name))
+			return name;
 		w.compare = mt_compare_for(saved[MT_SAVED_RIP]);
 		verdict = self->capture == MT_CAPTURE_EBPF
 				  ? capture_by_probe(self, &w, &tries, &name)
 				  : capture_here(self, &w, &tries, &name);
-		if (verdict == VERDICT_DONE)
+		if (verdict == VERDICT_DONE) {
+			note_recent(self, &w, &chain, name);
 			return name;
+		}
 		if (verdict == VERDICT_LOST)
 			return lost();
 		if (mt_session_orphaned()) {
@@ -549,8 +599,8 @@ capture_window(struct mt_self **self_at, const uint64_t *saved, const struct mt_
 		}
 		w.extent = tries.torn < TORN_MAX ? mt_thread_window(self, w.start)
 						 : mt_thread_window_on_page(w.start);
-		if (find_learned(self, w.start, &w.extent, &learned))
-			return (struct mt_stack_name){ MT_STACK_LEARNED, learned };
+		if (find_learned(self, w.start, &w.extent, &chain))
+			return (struct mt_stack_name){ MT_STACK_LEARNED, chain.name };
 	}
 }
 
@@ -558,14 +608,14 @@ struct mt_stack_name mt_capture(struct mt_self **self_at, const uint64_t *saved)
 {
 	uint64_t start = (uint64_t)saved;
 	struct mt_extent extent;
-	uint32_t learned;
+	struct mt_chain chain;
 
 	if (mt_session.flags & MT_RUN_NO_STACKS)
 		return (struct mt_stack_name){ MT_STACK_NONE | MT_NONE_UNWANTED, 0 };
 	if (start % 8)
 		return lost();
 	extent = mt_thread_window(*self_at, start);
-	if (find_learned(*self_at, start, &extent, &learned))
-		return (struct mt_stack_name){ MT_STACK_LEARNED, learned };
-	return capture_window(self_at, saved, &extent);
+	if (find_learned(*self_at, start, &extent, &chain))
+		return (struct mt_stack_name){ MT_STACK_LEARNED, chain.name };
+	return capture_window(self_at, saved, &extent, chain);
 }

@@ -382,10 +382,9 @@ static inline uint64_t find_key(struct mt_trail *trail, struct walk *walk)
 	return mt_learned_digest_key(extend(trail, walk, n, digest));
 }
 
-/* seq: even, and the slot's epoch is the window's. */
-static bool look_up(const struct mt_learned *learned, uint32_t area, uint32_t places,
-		    struct mt_trail *trail, const struct mt_learned_window *window, uint32_t seq,
-		    uint32_t *ret_name)
+/* The window's chain as a key, or 0.  seq: even, and the slot's epoch is the window's. */
+static uint64_t look_up(const struct mt_learned *learned, uint32_t area, struct mt_trail *trail,
+			const struct mt_learned_window *window, uint32_t seq)
 {
 	struct walk walk = {
 		.learned = learned,
@@ -396,8 +395,6 @@ static bool look_up(const struct mt_learned *learned, uint32_t area, uint32_t pl
 		.sp = window->start + 8 * MT_SAVED_WORDS,
 		.rbp_at = window->start + 8 * MT_SAVED_RBP,
 	};
-	uint64_t key;
-	__u64 name;
 
 	if (trail->seq != seq || trail->end != window->end) {
 		trail->seq = seq;
@@ -405,21 +402,20 @@ static bool look_up(const struct mt_learned *learned, uint32_t area, uint32_t pl
 		cut(trail, 0);
 	}
 	if (!read_word(&walk, window->start + 8 * MT_SAVED_RIP, &walk.pc) || !walk.pc)
-		return false;
-	key = find_key(trail, &walk);
-	if (!key || !mt_learned_find_chain(mt_learned_chains(learned, area), places, key, &name))
-		return false;
-	*ret_name = (uint32_t)name;
-	return true;
+		return 0;
+	return find_key(trail, &walk);
 }
 
 bool mt_learned_chain(const struct mt_learned *learned, uint32_t index, struct mt_trail *trail,
-		      const struct mt_learned_window *window, uint32_t *ret_name)
+		      const struct mt_learned_window *window, struct mt_chain *ret)
 {
 	const struct mt_learned_slot *slot = &learned->slots[index];
 	uint32_t seq, area, places;
+	uint64_t key;
+	__u64 name;
 	bool found;
 
+	*ret = (struct mt_chain){ .epoch = window->epoch };
 	seq = __atomic_load_n(&slot->seq, __ATOMIC_ACQUIRE);
 	if (!seq || seq & 1 || __atomic_load_n(&slot->epoch, __ATOMIC_ACQUIRE) != window->epoch)
 		return false;
@@ -433,15 +429,20 @@ bool mt_learned_chain(const struct mt_learned *learned, uint32_t index, struct m
 		return false;
 	__atomic_store_n(&trail->in_use, window->start, __ATOMIC_RELAXED);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	found = look_up(learned, area, places, trail, window, seq, ret_name);
+	key = look_up(learned, area, trail, window, seq);
+	found = key && mt_learned_find_chain(mt_learned_chains(learned, area), places, key, &name);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	/* A handler took these frames for gone: what was made of the trail is of both. */
 	if (__builtin_expect(__atomic_load_n(&trail->in_use, __ATOMIC_RELAXED) != window->start,
 			     0)) {
 		cut(trail, 0);
-		found = false;
+		key = 0;
 	}
 	__atomic_store_n(&trail->in_use, 0, __ATOMIC_RELEASE);
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	return found && __atomic_load_n(&slot->seq, __ATOMIC_RELAXED) == seq;
+	if (!key || __atomic_load_n(&slot->seq, __ATOMIC_RELAXED) != seq)
+		return false;
+	ret->key = key;
+	ret->name = found ? (uint32_t)name : 0;
+	return found;
 }

@@ -28,6 +28,13 @@ struct mt_learned_window {
 	uint32_t epoch; /* as it was before the words are read, but those that were copied */
 };
 
+/* Of a window. */
+struct mt_chain {
+	uint64_t key;	/* two that are not the same have not the same; 0: nobody knows */
+	uint32_t epoch; /* in which that is so: the window's */
+	uint32_t name;	/* for an event, of one that was taught */
+};
+
 /* For who maps it. */
 uint64_t mt_trail_bytes(void);
 
@@ -37,8 +44,11 @@ void mt_trail_forget(struct mt_trail *trail);
 /* The start of the window that is being looked up, or was when its frames were left; or 0. */
 uint64_t mt_trail_in_use(const struct mt_trail *trail);
 
-/* The name of the chain, for an event; index: of the slot in its chunk. */
+/*
+ * Whether the chain is among those that were taught.  Where it is not, but all of its rows are, it
+ * has a key.  index: of the slot in its chunk.
+ */
 bool mt_learned_chain(const struct mt_learned *learned, uint32_t index, struct mt_trail *trail,
-		      const struct mt_learned_window *window, uint32_t *ret_name);
+		      const struct mt_learned_window *window, struct mt_chain *ret);
 
 #pragma GCC visibility pop

@@ -42,6 +42,7 @@ pkglib_LTLIBRARIES += %D%/libmemtrack-preload.la
 	%D%/probe.h			\
 	%D%/real.c			\
 	%D%/real.h			\
+	%D%/recent.h			\
 	%D%/ring.c			\
 	%D%/ring.h			\
 	%D%/sandbox.c			\

@@ -25,6 +25,7 @@
 /* Chunks that a process may have: 4,096 threads that allocate at the same time. */
 #define MT_PROCESS_CHUNKS 512
 
+struct mt_recent;
 struct mt_trail;
 
 /* What this process has of a slot for itself. */
@@ -32,6 +33,7 @@ struct mt_own {
 	char *copy;			  /* room for the copy of a window; NULL: not yet */
 	const struct mt_learned *learned; /* the chunk's; NULL: there is none, or no trail */
 	struct mt_trail *trail;		  /* preload/learned.h */
+	struct mt_recent *recent;	  /* preload/recent.h; behind the trail */
 };
 
 /* Slots as this process has them mapped. */

@@ -31,6 +31,7 @@
 #include "preload/loader_lock.h"
 #include "preload/probe.h"
 #include "preload/real.h"
+#include "preload/recent.h"
 #include "preload/syscall.h"
 #include "wire/stack_encode.h"
 
@@ -359,9 +360,11 @@ static void begin_trail(struct mt_own *own, const struct mt_chunk *chunk)
 	if (own->trail)
 		mt_trail_forget(own->trail);
 	else if (chunk->learned)
-		own->trail = map_private(mt_trail_bytes());
-	if (own->trail)
-		own->learned = chunk->learned;
+		own->trail = map_private(mt_trail_bytes() + sizeof(*own->recent));
+	if (!own->trail)
+		return;
+	own->recent = (void *)((char *)own->trail + mt_trail_bytes());
+	own->learned = chunk->learned;
 }
 
 /* Takes slot i of the chunk; false: it is another's, or of no use. */

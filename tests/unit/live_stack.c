@@ -270,18 +270,17 @@ static bool learns(const struct mt_window *window, uint32_t node)
 		.end = window->end,
 		.epoch = epoch,
 	};
-	uint32_t name = node;
+	const struct mt_learned *learned = mt_segments_learned(segments, 0);
+	struct mt_chain is;
 
-	mt_learned_chain(mt_segments_learned(segments, 0), 0, trail, &same, &name);
-	if (name != node)
+	if (mt_learned_chain(learned, 0, trail, &same, &is) && is.name != node)
 		return false;
 	if (mt_teach_chain(teach, 0, epoch, unwinder, &space, window, node) < 0)
 		fail("no memory");
 	if (!mt_teach_used(teach, 0, node))
-		return !mt_learned_chain(mt_segments_learned(segments, 0), 0, trail, &same, &name);
+		return !mt_learned_chain(learned, 0, trail, &same, &is);
 	live.learned++;
-	return mt_learned_chain(mt_segments_learned(segments, 0), 0, trail, &same, &name) &&
-	       name == node;
+	return mt_learned_chain(learned, 0, trail, &same, &is) && is.name == node;
 }
 
 void live_captured(const uint64_t *saved)

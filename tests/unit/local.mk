@@ -148,10 +148,13 @@ unit_tests += %D%/test_block_table %D%/test_demangle %D%/test_json_writer %D%/te
 %C%_test_replay_LDADD        = report/libreport.a $(CHECK_LIBS)
 
 ## What of the shim can be had by itself.
-unit_tests += %D%/test_learned
+unit_tests += %D%/test_learned %D%/test_recent
 %C%_test_learned_SOURCES = %D%/test_learned.c preload/learned.c preload/learned.h
 %C%_test_learned_CFLAGS  = $(unit_cflags) -fno-strict-aliasing
 %C%_test_learned_LDADD   = $(CHECK_LIBS)
+%C%_test_recent_SOURCES  = %D%/test_recent.c preload/recent.h
+%C%_test_recent_CFLAGS   = $(unit_cflags)
+%C%_test_recent_LDADD    = $(CHECK_LIBS)
 
 ## The unwinder.
 unwind_test_libs = collector/libunwinder.a $(unwinder_libs) $(CHECK_LIBS)

@@ -265,19 +265,25 @@ static int find_taught(const struct chain *chain)
 	return -1;
 }
 
+static uint64_t key_of(const struct chain *chain)
+{
+	uint64_t digest = chain->how;
+
+	for (uint32_t i = chain->n; i-- > 0;)
+		digest = mt_learned_digest_frame(digest, chain->pcs[i],
+						 learned->powers[chain->n - 1 - i]);
+	return mt_learned_digest_key(digest);
+}
+
 static void teach(const struct chain *chain)
 {
 	struct mt_learned_entry *entries = (struct mt_learned_entry *)mt_learned_chains(learned,
 											AREA);
-	uint64_t digest = chain->how;
+	uint64_t key = key_of(chain);
 
 	if (n_chains == CHAINS_MAX)
 		return;
-	for (uint32_t i = chain->n; i-- > 0;)
-		digest = mt_learned_digest_frame(digest, chain->pcs[i],
-						 learned->powers[chain->n - 1 - i]);
-	digest = mt_learned_digest_key(digest);
-	if (!put(entries, PLACES, mt_learned_chain_place(digest), digest, n_chains))
+	if (!put(entries, PLACES, mt_learned_chain_place(key), key, n_chains))
 		return; /* its places are taken */
 	chains[n_chains++] = *chain;
 	learned->places[AREA] = PLACES;
@@ -302,15 +308,17 @@ static void compare(uint64_t start, uint64_t end)
 	struct chain chain;
 	bool whole = oracle_walk(start, end, &chain);
 	int taught = whole ? find_taught(&chain) : -1;
-	uint32_t name = UINT32_MAX;
+	struct mt_chain is;
 	bool is_found;
 
 	if (random_below(4))
 		move_away(&window);
-	is_found = mt_learned_chain(learned, SLOT, trail, &window, &name);
-	ck_assert_msg(!is_found || (taught >= 0 && name == (uint32_t)taught),
-		      "a chain that is not the window's: %u instead of %d", name, taught);
+	is_found = mt_learned_chain(learned, SLOT, trail, &window, &is);
+	ck_assert_msg(!is_found || (taught >= 0 && is.name == (uint32_t)taught),
+		      "a chain that is not the window's: %u instead of %d", is.name, taught);
 	ck_assert(is_found || taught < 0);
+	ck_assert_uint_eq(is.key, whole && learned->places[AREA] ? key_of(&chain) : 0);
+	ck_assert_uint_eq(is.epoch, EPOCH);
 	found += is_found;
 	unknown += !whole;
 	untaught += whole && taught < 0;
@@ -450,32 +458,39 @@ START_TEST(not_now)
 	uint64_t start = make_stack(BOTTOM, 10);
 	struct mt_learned_window window = { .start = start, .end = BOTTOM, .epoch = EPOCH };
 	struct chain chain;
-	uint32_t name;
+	struct mt_chain is;
 
 	while (!oracle_walk(start, BOTTOM, &chain))
 		start = window.start = make_stack(BOTTOM, 10);
-	ck_assert(!mt_learned_chain(learned, SLOT, trail, &window, &name));
+	ck_assert(!mt_learned_chain(learned, SLOT, trail, &window, &is));
+	ck_assert_uint_eq(is.key, 0); /* no place for a chain: nor are there rows */
+	learned->places[AREA] = PLACES;
+	ck_assert(!mt_learned_chain(learned, SLOT, trail, &window, &is));
+	ck_assert_uint_eq(is.key, key_of(&chain));
 	teach(&chain);
-	ck_assert(mt_learned_chain(learned, SLOT, trail, &window, &name));
-	ck_assert_uint_eq(name, 0);
+	ck_assert(mt_learned_chain(learned, SLOT, trail, &window, &is));
+	ck_assert_uint_eq(is.name, 0);
 
 	learned->slots[SLOT].seq = 3;
-	ck_assert(!mt_learned_chain(learned, SLOT, trail, &window, &name));
+	ck_assert(!mt_learned_chain(learned, SLOT, trail, &window, &is));
+	ck_assert_uint_eq(is.key, 0);
 	learned->slots[SLOT].seq = 4;
-	ck_assert(mt_learned_chain(learned, SLOT, trail, &window, &name));
+	ck_assert(mt_learned_chain(learned, SLOT, trail, &window, &is));
 	window.epoch++;
-	ck_assert(!mt_learned_chain(learned, SLOT, trail, &window, &name));
+	ck_assert(!mt_learned_chain(learned, SLOT, trail, &window, &is));
+	ck_assert_uint_eq(is.key, 0);
 	window.epoch--;
 	learned->places[AREA] = 0;
-	ck_assert(!mt_learned_chain(learned, SLOT, trail, &window, &name));
+	ck_assert(!mt_learned_chain(learned, SLOT, trail, &window, &is));
 	learned->places[AREA] = PLACES;
 
 	memcpy(trail, &start, sizeof(start)); /* in use */
 	ck_assert_uint_eq(mt_trail_in_use(trail), start);
-	ck_assert(!mt_learned_chain(learned, SLOT, trail, &window, &name));
+	ck_assert(!mt_learned_chain(learned, SLOT, trail, &window, &is));
+	ck_assert_uint_eq(is.key, 0);
 	mt_trail_forget(trail);
 	ck_assert_uint_eq(mt_trail_in_use(trail), 0);
-	ck_assert(mt_learned_chain(learned, SLOT, trail, &window, &name));
+	ck_assert(mt_learned_chain(learned, SLOT, trail, &window, &is));
 }
 END_TEST
 
@@ -496,7 +511,7 @@ static void remembers(const struct function *outer, int n_outer, const struct fu
 	uint64_t sp = BOTTOM, rbp = 0, pc = 0, start;
 	struct mt_learned_window window = { .end = BOTTOM, .epoch = EPOCH };
 	struct chain chain;
-	uint32_t name;
+	struct mt_chain is;
 
 	for (int i = 0; i < n_outer + n_inner; i++) {
 		const struct function *f = i < n_outer ? outer : inner;
@@ -510,10 +525,10 @@ static void remembers(const struct function *outer, int n_outer, const struct fu
 	ck_assert(oracle_walk(start, BOTTOM, &chain));
 	ck_assert_uint_eq(chain.n, (uint32_t)(n_outer + n_inner));
 	teach(&chain);
-	ck_assert(mt_learned_chain(learned, SLOT, trail, &window, &name));
+	ck_assert(mt_learned_chain(learned, SLOT, trail, &window, &is));
 	forget_row(outer->pc);
-	ck_assert(mt_learned_chain(learned, SLOT, trail, &window, &name));
-	ck_assert_uint_eq(name, n_chains - 1);
+	ck_assert(mt_learned_chain(learned, SLOT, trail, &window, &is));
+	ck_assert_uint_eq(is.name, n_chains - 1);
 }
 
 /* The trail has the outer frames, as far as there is room, however many frames are new. */
@@ -535,7 +550,7 @@ END_TEST
 
 static struct mt_learned_window handlers;
 static char *closed; /* a page */
-static uint32_t handlers_name;
+static struct mt_chain handlers_is;
 static bool handlers_found;
 
 static void on_fault(int signal)
@@ -543,7 +558,7 @@ static void on_fault(int signal)
 	(void)signal;
 	mprotect(closed, 4096, PROT_READ | PROT_WRITE);
 	mt_trail_forget(trail);
-	handlers_found = mt_learned_chain(learned, SLOT, trail, &handlers, &handlers_name);
+	handlers_found = mt_learned_chain(learned, SLOT, trail, &handlers, &handlers_is);
 }
 
 /* The window of a stack of calls, of which the outermost is the first of so many functions. */
@@ -575,7 +590,7 @@ START_TEST(handler_uses_the_trail)
 	struct sigaction action = { .sa_handler = on_fault };
 	struct mt_learned_window window;
 	struct chain chain;
-	uint32_t name;
+	struct mt_chain is;
 	bool is_found;
 
 	for (int i = 0; i < 6; i++)
@@ -590,20 +605,20 @@ START_TEST(handler_uses_the_trail)
 	teach(&chain);
 	/* So that the trail has no more than the outer frames. */
 	window = call_all(outer, 4);
-	mt_learned_chain(learned, SLOT, trail, &window, &name);
+	mt_learned_chain(learned, SLOT, trail, &window, &is);
 	handlers = call_all(other, 6);
 	window = call_all(one, 6);
 
 	closed = (char *)word(BOTTOM - 8192);
 	ck_assert_int_eq(sigaction(SIGSEGV, &action, NULL), 0);
 	ck_assert_int_eq(mprotect(closed, 4096, PROT_NONE), 0);
-	is_found = mt_learned_chain(learned, SLOT, trail, &window, &name);
+	is_found = mt_learned_chain(learned, SLOT, trail, &window, &is);
 	signal(SIGSEGV, SIG_DFL);
 	ck_assert(handlers_found);
-	ck_assert_uint_eq(handlers_name, 1);
-	ck_assert_msg(!is_found || name == 0, "found the handler's chain");
-	ck_assert(mt_learned_chain(learned, SLOT, trail, &window, &name));
-	ck_assert_uint_eq(name, 0);
+	ck_assert_uint_eq(handlers_is.name, 1);
+	ck_assert_msg(!is_found || is.name == 0, "found the handler's chain");
+	ck_assert(mt_learned_chain(learned, SLOT, trail, &window, &is));
+	ck_assert_uint_eq(is.name, 0);
 }
 END_TEST
 
@@ -616,7 +631,7 @@ START_TEST(behind_the_end)
 	struct mt_learned_window window = { .end = BOTTOM, .epoch = EPOCH };
 	uint64_t rbp = 0, sp, outer_sp, outer_rbp;
 	struct chain chain;
-	uint32_t name;
+	struct mt_chain is;
 
 	functions[0] = inner;
 	functions[1] = outer;
@@ -631,19 +646,19 @@ START_TEST(behind_the_end)
 	ck_assert(oracle_walk(window.start, BOTTOM, &chain));
 	ck_assert_uint_eq(chain.how, MT_LEARNED_TRUNCATED);
 	teach(&chain);
-	ck_assert(mt_learned_chain(learned, SLOT, trail, &window, &name));
+	ck_assert(mt_learned_chain(learned, SLOT, trail, &window, &is));
 	/* The trail has it. */
 	forget_row(outer.pc);
-	ck_assert(mt_learned_chain(learned, SLOT, trail, &window, &name));
+	ck_assert(mt_learned_chain(learned, SLOT, trail, &window, &is));
 	teach_rows();
 	for (uint64_t cfa = window.start; cfa <= BOTTOM + 8; cfa += 4) {
 		bool whole;
 
 		*word(outer_rbp - 8) = cfa;
 		whole = oracle_walk(window.start, BOTTOM, &chain) && find_taught(&chain) >= 0;
-		ck_assert_int_eq(mt_learned_chain(learned, SLOT, trail, &window, &name), whole);
+		ck_assert_int_eq(mt_learned_chain(learned, SLOT, trail, &window, &is), whole);
 		*word(outer_rbp - 8) = BOTTOM + 64;
-		ck_assert(mt_learned_chain(learned, SLOT, trail, &window, &name));
+		ck_assert(mt_learned_chain(learned, SLOT, trail, &window, &is));
 	}
 }
 END_TEST
