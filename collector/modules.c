@@ -157,6 +157,24 @@ static int try_mapping(struct mt_modules *m, uint32_t tgid, const struct mt_modu
 	return -ENOENT;
 }
 
+/* The file that has the path now, which without a build-id has to be the one that had it. */
+static int try_name(struct mt_modules *m, const char *path, const struct mt_module_record *head,
+		    struct mt_image **ret)
+{
+	struct mt_image *image;
+	int r = try_path(m, path, head, &image);
+
+	if (r < 0)
+		return r;
+	if (!head->build_id_bytes && head->ino &&
+	    (image->file.dev != head->dev || image->file.ino != head->ino)) {
+		mt_image_unref(image);
+		return -ENOENT;
+	}
+	*ret = image;
+	return 0;
+}
+
 static int find_image(struct mt_modules *m, uint32_t tgid, const struct mt_module_record *head,
 		      const char *path, struct mt_image **ret)
 {
@@ -173,10 +191,10 @@ static int find_image(struct mt_modules *m, uint32_t tgid, const struct mt_modul
 	if (r != 0 && r != -ENOMEM) {
 		if (asprintf(&below_root, "/proc/%u/root%s", tgid, path) < 0)
 			return -ENOMEM;
-		r = try_path(m, below_root, head, ret);
+		r = try_name(m, below_root, head, ret);
 	}
 	if (r != 0 && r != -ENOMEM)
-		r = try_path(m, path, head, ret);
+		r = try_name(m, path, head, ret);
 	if (r == -ENOMEM)
 		return r;
 	if (r < 0) {

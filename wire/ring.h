@@ -191,7 +191,7 @@ struct mt_module_record {
 	__u64 bias;  /* run-time address - ELF virtual address */
 	__u64 start; /* run-time bounds of its loadable segments */
 	__u64 end;
-	__u64 dev; /* 0 if unknown */
+	__u64 dev; /* of the file at path, where there is no build-id; 0 if unknown */
 	__u64 ino;
 	__u8 build_id[20];
 	__u32 build_id_bytes; /* 0: has none, or one that is longer */

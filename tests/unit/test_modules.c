@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * test_modules.c - a module's file is what has the very build-id that the process has
+ * test_modules.c - a module's file is what has the very build-id that the process has; or the
+ *                  number that it had there
  */
 #include "collector/modules.h"
 
@@ -11,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tests/cfi_bytes.h"
@@ -23,6 +25,7 @@ static struct mt_encode *encode;
 static struct mt_modules *modules;
 static struct mt_space space, listing;
 static int fd;
+static uint64_t dev, ino; /* of the module's file, as the process has seen it; 0: it has not */
 
 /* A file, which has a build-id of 20 bytes. */
 static void setup(void)
@@ -63,6 +66,8 @@ static bool is_found(const char *build_id, uint32_t bytes)
 			       .bias = BIAS,
 			       .start = BIAS + ELF_TEXT,
 			       .end = BIAS + ELF_TEXT_END,
+			       .dev = dev,
+			       .ino = ino,
 			       .build_id_bytes = bytes } };
 	uint64_t missing = mt_modules_missing(modules);
 	bool found;
@@ -104,6 +109,25 @@ START_TEST(no_build_id)
 }
 END_TEST
 
+/* Then it has to be the file that the process has loaded, not what was put in its place. */
+START_TEST(another_file)
+{
+	struct stat st;
+
+	ck_assert_int_eq(fstat(fd, &st), 0);
+	dev = st.st_dev;
+	ino = st.st_ino;
+	ck_assert(is_found("", 0));
+	ino++;
+	ck_assert(!is_found("", 0));
+	ck_assert(is_found(ELF_BUILD_ID, 20));
+	ino--;
+	dev++;
+	ck_assert(!is_found("", 0));
+	ck_assert(is_found(ELF_BUILD_ID, 20));
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("modules");
@@ -115,6 +139,7 @@ int main(void)
 	tcase_add_test(tcase, build_ids_are_equal);
 	tcase_add_test(tcase, build_ids_are_as_long);
 	tcase_add_test(tcase, no_build_id);
+	tcase_add_test(tcase, another_file);
 	suite_add_tcase(suite, tcase);
 	runner = srunner_create(suite);
 	srunner_run_all(runner, CK_ENV);
