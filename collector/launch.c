@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -34,6 +35,9 @@ struct gate_message {
 };
 
 static const int timer_kinds[] = { ITIMER_REAL, ITIMER_VIRTUAL, ITIMER_PROF };
+
+/* As execvp() has it. */
+#define DEFAULT_PATH "/bin:/usr/bin"
 
 #define N_TIMERS (sizeof(timer_kinds) / sizeof(timer_kinds[0]))
 
@@ -171,6 +175,46 @@ int mt_launch_own_libraries(void)
 	int r = getenv("LD_PRELOAD") ? set_preload("", true) : 0;
 
 	return r < 0 ? r : prefer_own_libraries();
+}
+
+static int look_at(const char *path)
+{
+	struct stat st;
+
+	if (stat(path, &st) < 0)
+		return mt_neg_errno();
+	if (!S_ISREG(st.st_mode))
+		return -EACCES;
+	return faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) < 0 ? mt_neg_errno() : 0;
+}
+
+int mt_launch_look(const char *name)
+{
+	const char *path = getenv("PATH");
+	int found = -ENOENT;
+
+	if (!*name || strchr(name, '/'))
+		return look_at(name);
+	if (!path)
+		path = DEFAULT_PATH;
+	for (;;) {
+		size_t len = strcspn(path, ":");
+		mt_cleanup(mt_freep) char *candidate = NULL;
+		int r;
+
+		/* None is the working directory. */
+		if (asprintf(&candidate, "%.*s%s%s", (int)len, path, len ? "/" : "", name) < 0)
+			return -ENOMEM;
+		r = look_at(candidate);
+		if (r == 0)
+			return 0;
+		/* What is refused in one place may be allowed in the next. */
+		if (r == -EACCES)
+			found = r;
+		if (!path[len])
+			return found;
+		path += len + 1;
+	}
 }
 
 __attribute__((noreturn)) static void child(char **command, const struct mt_user *user,

@@ -45,6 +45,10 @@ void mt_launch_user(struct mt_user *ret);
  * run's shim stays. */
 int mt_launch_own_libraries(void);
 
+/* Whether there is such a command, where execvp(3) looks: known before anything of a run is made.
+ * 0 is no promise: some of what is found can not be executed. */
+int mt_launch_look(const char *name);
+
 int mt_launch_fork(char **command, const struct mt_user *user, const struct mt_forward *forward,
 		   struct mt_launch *ret);
 

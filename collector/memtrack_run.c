@@ -369,6 +369,13 @@ static int open_guard(struct run *run, int *fds)
 	return 0;
 }
 
+/* Of a command that can not be executed; the exit status. */
+static int say_command(const struct run *run, int r)
+{
+	mt_say("cannot run '%s': %s", run->options.command[0], strerror(-r));
+	return r == -ENOENT ? MT_STATUS_NOT_FOUND : MT_STATUS_NOT_EXECUTABLE;
+}
+
 /* Returns 0, or the exit status of what failed. */
 static int start_command(struct run *run)
 {
@@ -388,11 +395,7 @@ static int start_command(struct run *run)
 		return MT_STATUS_FAILED;
 	r = mt_launch_go(&run->launch, run->place.preload, variable);
 	run->launch.tgid = r < 0 ? 0 : run->launch.tgid;
-	if (r < 0) {
-		mt_say("cannot run '%s': %s", run->options.command[0], strerror(-r));
-		return r == -ENOENT ? MT_STATUS_NOT_FOUND : MT_STATUS_NOT_EXECUTABLE;
-	}
-	return 0;
+	return r < 0 ? say_command(run, r) : 0;
 }
 
 /* Asks for what there will be to show next. */
@@ -599,8 +602,11 @@ static int exit_status(const struct run *run, int status)
 /* Everything up to the command's first instruction; returns 0 or an exit status. */
 static int start(struct run *run)
 {
-	int r;
+	int r = mt_launch_look(run->options.command[0]);
 
+	/* An earlier artifact is to outlast a slip of the pen. */
+	if (r < 0)
+		return say_command(run, r);
 	if (say_place(run, mt_place_open(&run->place)) < 0)
 		return MT_STATUS_FAILED;
 	r = mt_launch_fork(run->options.command, &run->user, &run->forward, &run->launch);

@@ -98,8 +98,11 @@ def once_more(capture):
     """A run that came to nothing has let go of its file when it ends."""
     with open("again.mtk", "w", encoding="ascii"):
         pass
+    with open("no-interpreter", "w", encoding="ascii") as file:
+        file.write("#!/no/such/interpreter\n")
+    os.chmod("no-interpreter", 0o755)
     for _ in range(10):
-        for command, status in (("no-such-command", 127), ("true", 0)):
+        for command, status in (("./no-interpreter", 127), ("true", 0)):
             result = tracked.track([command], capture, "again.mtk")
             if result.status != status or b"another run" in result.err:
                 yield f"{command}: exit status {result.status}, says {result.err!r}"

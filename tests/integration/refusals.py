@@ -125,20 +125,23 @@ def no_collector():
 def earlier_files():
     """A run that can not begin leaves what an earlier one wrote."""
     earlier = {"earlier.mtk": b"an artifact", "earlier.stats": b"statistics"}
-    ways = [({"MEMTRACK_PRELOAD": "./no-such-shim"}, f"--capture={capture}")
+    ways = [({"MEMTRACK_PRELOAD": "./no-such-shim"}, f"--capture={capture}", "./never", 125)
             for capture in ("auto", "inline", "ebpf")]
-    ways.append(({"MEMTRACK_COLLECTOR": "./no-such-collector"}, "--quiet"))
-    ways.append(({}, "--inject-faults=none"))
+    ways.append(({"MEMTRACK_COLLECTOR": "./no-such-collector"}, "--quiet", "./never", 125))
+    ways.append(({}, "--inject-faults=none", "./never", 125))
     if not tracked.missing("ebpf"):
-        ways.append(({"MEMTRACK_PRELOAD": "/bin/true"}, "--capture=ebpf"))
-    for variables, option in ways:
+        ways.append(({"MEMTRACK_PRELOAD": "/bin/true"}, "--capture=ebpf", "./never", 125))
+    ways += [({"PATH": "/usr/bin:/bin"}, "--quiet", command, status)
+             for command, status in (("no-such-command", 127), ("./no-such-command", 127),
+                                     ("", 127), ("./plain", 126), ("./folder", 126))]
+    for variables, option, command, status in ways:
         for path, content in earlier.items():
             with open(path, "wb") as file:
                 file.write(content)
         result = tracked.run([tracked.RUN, option, "--stats=earlier.stats", "-o", "earlier.mtk",
-                              "./never"], env={**os.environ, **variables})
-        if result.status != 125 or result.err.count(b"\n") != 1:
-            yield f"{variables} {option}: exit status {result.status}, {result.err!r}"
+                              "--", command], env={**os.environ, **variables})
+        if result.status != status or result.err.count(b"\n") != 1:
+            yield f"{variables} {option} {command}: exit status {result.status}, {result.err!r}"
         for path, content in earlier.items():
             with open(path, "rb") as file:
                 if file.read() != content:
