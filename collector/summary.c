@@ -98,8 +98,7 @@ static void summarize(const struct mt_summary *s)
 			used.ru_maxrss, cpu_ms(&used) / 1000, cpu_ms(&used) % 1000);
 	if (n->episodes)
 		mt_channel_tell(s->channel, MT_MESSAGE_SUMMARY,
-				"pressure: %" PRIu64 " episodes, %" PRIu32
-				" processes paused at most",
+				"pressure: episodes %" PRIu64 ", processes paused at most %" PRIu32,
 				n->episodes, n->most_paused);
 	/* After an error nobody has looked who ended. */
 	if (n->live_processes && !s->error)

@@ -46,7 +46,7 @@ def own_storm(name):
 
 def episodes(err):
     """Of the summary: how many, and the most processes that one of them paused."""
-    found = re.search(r"pressure: (\d+) episodes, (\d+) processes", err.decode())
+    found = re.search(r"pressure: episodes (\d+), processes paused at most (\d+)", err.decode())
     return (int(found[1]), int(found[2])) if found else (0, 0)
 
 
