@@ -38,17 +38,21 @@
 #define LIVING_MAX (2 * MT_SLOTS)
 #define EXITS_MAX 8192u
 #define CLOCK_SLACK_NS (2000 * 1000 * 1000ULL)
+/* So many untracked programs may be between a process and the one that it has for a parent. */
+#define BETWEEN_MAX 16
 
 struct process {
 	struct process *next; /* in the list of the living, or of those that are kept */
 	uint32_t number;
 	uint32_t id;
 	uint32_t parent; /* id */
+	uint32_t above;	 /* number of the parent of a new image, until that is put; 0: none */
 	uint32_t tgid;
 	uint32_t how;
 	int status;
 	uint64_t start_ns;
 	uint64_t end_ns;
+	uint64_t born;	/* mt_proc_start(), the same after an exec; 0: not known */
 	uint64_t sweep; /* the last one that found a thread of it */
 	bool put, ending, ended;
 	bool other_clock;	/* its times are about ours */
@@ -278,9 +282,27 @@ static void end_at(struct process *process, uint64_t time_ns, int status)
 	process->status = status;
 }
 
+/* Who has executed the image: the one before it, if that is of the same process, or else a child
+ * of the nearest tracked one above.  Its number; 0: nobody. */
+static uint32_t find_above(const struct mt_processes *p, const struct process *before,
+			   uint32_t tgid, uint64_t born)
+{
+	const struct process *above = NULL;
+
+	if (before && (!before->born || before->born == born))
+		return before->number;
+	for (int i = 0; p->living && !above && tgid && i < BETWEEN_MAX; i++) {
+		tgid = mt_proc_parent(tgid);
+		above = tgid ? by_tgid(p, tgid) : NULL;
+	}
+	return above ? above->number : 0;
+}
+
 int mt_processes_arrive(struct mt_processes *p, const struct mt_arrival *arrival)
 {
 	struct process *process = by_tgid(p, arrival->tgid);
+	uint64_t born = mt_proc_start(arrival->tgid);
+	uint32_t above = find_above(p, process, arrival->tgid, born);
 	struct number *entry;
 	int r = find_entry(p, arrival->process_id, &entry);
 
@@ -300,11 +322,13 @@ int mt_processes_arrive(struct mt_processes *p, const struct mt_arrival *arrival
 		process->pid_namespace = mt_proc_namespace(process->tgid, "pid");
 	process->other_clock = arrival->other_clock;
 	process->start_ns = arrival->time_ns;
+	process->born = born;
+	process->above = above;
 	process->exe = strdup(arrival->exe);
 	return process->exe ? 0 : -ENOMEM;
 }
 
-static int put_process(struct mt_processes *p, struct process *process)
+static int put_alone(struct mt_processes *p, struct process *process)
 {
 	char name[NAME_BYTES];
 	struct mt_process record = {
@@ -318,8 +342,6 @@ static int put_process(struct mt_processes *p, struct process *process)
 	};
 	const char *slash = strrchr(record.exe, '/');
 
-	if (process->put)
-		return 0;
 	process->put = true;
 	process->id = ++p->n_processes;
 	name[0] = '\0';
@@ -328,6 +350,33 @@ static int put_process(struct mt_processes *p, struct process *process)
 	if (!name[0]) /* gone already: what the kernel would have called it */
 		snprintf(name, sizeof(name), "%.15s", slash ? slash + 1 : record.exe);
 	return mt_encode_put(p->encode, MT_BATCH_PROCESS, &record);
+}
+
+/* What has to be put before the process: its parent, if that is not; NULL: nothing has. */
+static struct process *find_first(struct mt_processes *p, struct process *process)
+{
+	struct number *entry;
+
+	if (!process->above || find_entry(p, process->above, &entry) < 0)
+		return NULL;
+	if (entry->process && !entry->process->put && !entry->process->ended)
+		return entry->process;
+	process->parent = entry->process ? entry->process->id : entry->id;
+	return NULL;
+}
+
+/* Its parents come before it, whose numbers are those of processes that were there before. */
+static int put_process(struct mt_processes *p, struct process *process)
+{
+	struct process *first, *next;
+	int r = 0;
+
+	while (r == 0 && !process->put) {
+		for (first = process; (next = find_first(p, first));)
+			first = next;
+		r = put_alone(p, first);
+	}
+	return r;
 }
 
 static int put_thread(struct mt_processes *p, const struct process *process,

@@ -200,6 +200,26 @@ def crowd(capture):
     yield from tracked.losses("crowd.mtk")
 
 
+def family(capture):
+    """Who has executed whom, in its own place or in a child's."""
+    script = ("env -i /bin/true; (:; exec /bin/cat /dev/null); /bin/ls >/dev/null;"
+              " exec perl -e 'system(\"/bin/date >/dev/null; /bin/uname >/dev/null\")'")
+    result = tracked.track(["sh", "-c", script], capture, "family.mtk")
+    if result.status or result.err:
+        yield f"exit status {result.status}, says {result.err!r}"
+    rows = tracked.report("family.mtk", "--by=process")["by_process"]
+    shell = os.path.basename(os.path.realpath("/bin/sh"))
+    programs = {row["process"]: os.path.basename(row["exe"]) for row in rows}
+    for row in rows:
+        program, parent = programs[row["process"]], programs.get(row["parent"])
+        if program != shell and parent not in (shell, program):
+            yield f"the parent of {program} is {parent}"
+    if not {"env", "cat", "ls", "perl", "date", "uname"} <= set(programs.values()):
+        yield f"programs: {programs}"
+    if rows[0]["parent"] is not None:
+        yield f"the parent of the command: {rows[0]['parent']}"
+
+
 CASES = (("the disk is full", full_disk),
          ("others touch the artifact", touched_by_others),
          ("two runs into one file", two_runs),
@@ -209,7 +229,8 @@ CASES = (("the disk is full", full_disk),
          ("memtrack-run is killed", killed_run),
          ("memtrack-run is killed at once", killed_early),
          ("a daemon", daemon),
-         ("a crowd of processes", crowd))
+         ("a crowd of processes", crowd),
+         ("a family of processes", family))
 
 
 def can_mount():

@@ -7,6 +7,7 @@
 
 #include <check.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -225,6 +226,60 @@ START_TEST(exec_of_an_unheard_child)
 	ck_assert_int_eq(seen[2].end.status, -1);
 	ck_assert_uint_eq(seen[2].end.end_ns, 25);
 	ck_assert_int_eq(seen[3].end.status, 0);
+}
+END_TEST
+
+/* An image that executed another one, before either was heard of by its cells. */
+START_TEST(image_after_image)
+{
+	for (uint32_t i = 1; i <= 100; i++)
+		ck_assert_int_eq(arrive(i, TGID, 10 * i), 0);
+	begin(0, 100, 0, TGID, 1001);
+	ck_assert_int_eq(mt_processes_advance(processes, 2000), 0);
+	read_all();
+	ck_assert_uint_eq(n_seen, 100);
+	for (uint32_t i = 1; i <= 100; i++) {
+		ck_assert_uint_eq(seen[i].begin.parent, i - 1);
+		ck_assert_uint_eq(seen[i].begin.start_ns, 10 * i);
+	}
+	ck_assert_uint_eq(n_ended, 99);
+}
+END_TEST
+
+static pid_t fork_paused(void)
+{
+	pid_t child = fork();
+
+	if (child == 0) {
+		for (;;)
+			pause();
+	}
+	ck_assert_int_gt(child, 0);
+	return child;
+}
+
+static void reap(pid_t child)
+{
+	kill(child, SIGKILL);
+	ck_assert_int_eq(waitpid(child, NULL, 0), child);
+}
+
+/* Programs that were executed by a tracked one's child, and by one that is not tracked itself. */
+START_TEST(parents_by_the_kernel)
+{
+	pid_t child = fork_paused();
+
+	ck_assert_int_eq(arrive(1, (uint32_t)getppid(), 10), 0);
+	begin(0, 1, 0, (uint32_t)getppid(), 11);
+	ck_assert_int_eq(arrive(2, (uint32_t)child, 20), 0);
+	begin(1, 2, 0, (uint32_t)child, 21);
+	ck_assert_int_eq(arrive(3, (uint32_t)getpid(), 30), 0);
+	begin(2, 3, 0, (uint32_t)getpid(), 31);
+	reap(child);
+	read_all();
+	ck_assert_uint_eq(seen[1].begin.parent, 0);
+	ck_assert_uint_eq(seen[2].begin.parent, 1);
+	ck_assert_uint_eq(seen[3].begin.parent, 1);
 }
 END_TEST
 
@@ -450,6 +505,8 @@ int main(void)
 	tcase_add_test(tcase, exit_before_cells);
 	tcase_add_test(tcase, tgid_comes_again);
 	tcase_add_test(tcase, exec_of_an_unheard_child);
+	tcase_add_test(tcase, image_after_image);
+	tcase_add_test(tcase, parents_by_the_kernel);
 	tcase_add_test(tcase, late_child_has_its_parents_modules);
 	tcase_add_test(tcase, clock_of_another);
 	tcase_add_test(tcase, the_past);
