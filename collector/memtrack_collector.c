@@ -58,8 +58,9 @@
 #define WAKE_NS (10 * 1000 * 1000ULL)
 #define TOLD_AGAIN_NS (100 * 1000 * 1000ULL)
 /* Descriptors that are opened after the kernel part: shared memories, the bell, the socket, a
- * client and what is looked at in /proc. */
+ * client and what is looked at in /proc; and those without which no process could be tracked. */
 #define FILES_AFTER_PROBES 9
+#define FILES_NEEDED 8
 
 struct collector {
 	struct mt_collector_options options;
@@ -114,13 +115,13 @@ static const char *remedy(int r)
 	}
 }
 
-/* Whether there are descriptors for what comes after the kernel part. */
-static int check_files(const struct collector *c)
+/* Whether there are so many descriptors, FILES_AFTER_PROBES at most. */
+static int check_files(const struct collector *c, int needed)
 {
 	int fds[FILES_AFTER_PROBES];
 	int n = 0, r = 0;
 
-	while (n < FILES_AFTER_PROBES && r == 0) {
+	while (n < needed && r == 0) {
 		fds[n] = fcntl(c->options.channel, F_DUPFD_CLOEXEC, 0);
 		if (fds[n] < 0)
 			r = mt_neg_errno();
@@ -165,7 +166,7 @@ static int attach_probes(struct collector *c)
 
 	if (r == 0) {
 		verb = "work beside the BPF programs";
-		r = check_files(c);
+		r = check_files(c, FILES_AFTER_PROBES);
 	}
 	return r < 0 ? give_up_probes(c, verb, r) : 0;
 }
@@ -228,7 +229,7 @@ static int open_rest(struct collector *c)
 	return mt_rest_new(c->segments, &c->rest);
 }
 
-/* What an earlier run wrote is kept until there is all that this one's start needs. */
+/* What an earlier run wrote is kept as long as it is likely that this one can not begin. */
 static int empty(int fd)
 {
 	struct stat st;
@@ -408,8 +409,16 @@ static int open_all(struct collector *c)
 		return -EIO;
 	}
 	r = choose_capture(c);
-	if (r == 0)
-		r = open_stats(c);
+	if (r < 0)
+		return r;
+	/* Before an earlier run's files are emptied. */
+	r = check_files(c, FILES_NEEDED);
+	if (r < 0) {
+		mt_channel_tell(c->options.channel, MT_MESSAGE_FAILED, "cannot begin: %s%s",
+				strerror(-r), r == -EMFILE ? " (raise ulimit -n)" : "");
+		return r;
+	}
+	r = open_stats(c);
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {

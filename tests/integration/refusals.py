@@ -6,6 +6,7 @@
 
 import os
 import re
+import resource
 import shutil
 import subprocess
 
@@ -148,6 +149,23 @@ def earlier_files():
                     yield f"{variables} {option}: {path} is another"
 
 
+def few_files():
+    resource.setrlimit(resource.RLIMIT_NOFILE, (13, 13))
+
+
+def no_files():
+    """Too few descriptors to begin with are told of, and nothing is lost by them."""
+    with open("earlier.mtk", "wb") as file:
+        file.write(b"an artifact")
+    result = tracked.run([tracked.RUN, "--capture=inline", "-o", "earlier.mtk", "./never"],
+                         preexec_fn=few_files)
+    if result.status != 125 or b"ulimit -n" not in result.err:
+        yield f"exit status {result.status}, {result.err!r}"
+    with open("earlier.mtk", "rb") as file:
+        if file.read() != b"an artifact":
+            yield "the artifact is another"
+
+
 def full_output():
     """Help that could not be written is no success."""
     for command, status in ((tracked.RUN, 125), (tracked.REPORT, 1)):
@@ -179,6 +197,7 @@ def main():
     results.attempt("names with control characters", control_characters)
     results.attempt("no collector", no_collector)
     results.attempt("files of an earlier run", earlier_files)
+    results.attempt("too few descriptors", no_files)
     results.attempt("help, to a full device", full_output)
     results.attempt("help, to a closed descriptor", closed_output)
     results.attempt("artifacts that are cut", read_cut)
