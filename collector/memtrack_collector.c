@@ -618,7 +618,8 @@ static void tell_progress(struct collector *c)
 	if (!mt_progress_due(&c->progress, now_ns))
 		return;
 	mt_pipeline_counts(c->pipeline, &counts);
-	mt_progress_tell(&c->progress, c->options.channel, now_ns, counts.events, counts.chains);
+	mt_progress_tell(&c->progress, c->options.channel, now_ns, counts.events,
+			 counts.stacks.chains);
 }
 
 static void record(struct collector *c)

@@ -594,15 +594,15 @@ static void measure_resolve(struct mt_pipeline *p, uint64_t start_ns, uint64_t w
 		.start_ns = start_ns,
 		.wait_ns = mt_encode_waited_ns(p->config.encode) - waited_ns,
 		.events = mt_encode_events(p->config.encode),
-		.chains = p->nodes_put - MT_NODE_FIRST,
 	}, row = now;
 	struct mt_stacks_counts counts;
 
 	mt_stacks_counts(p->stacks, &counts);
 	now.records = counts.records;
+	now.chains = counts.chains;
 	row.records = now.records - p->resolved.records;
 	row.events -= p->resolved.events;
-	row.chains -= p->resolved.chains;
+	row.chains = now.chains - p->resolved.chains;
 	p->resolved = now;
 	mt_stats_drained(p->config.stats, now.events);
 	if (row.events || row.records)
@@ -788,7 +788,6 @@ void mt_pipeline_counts(const struct mt_pipeline *p, struct mt_pipeline_counts *
 		.missing_modules = mt_modules_missing(p->modules),
 		.not_tracked = p->not_tracked,
 		.kept_stacks = p->keep ? mt_keep_count(p->keep) : 0,
-		.chains = mt_call_tree_end(&p->tree) - MT_NODE_FIRST,
 		.live_processes = mt_processes_live(p->processes),
 		.episodes = mt_pressure_episodes(p->pressure),
 		.most_paused = mt_pressure_most_paused(p->pressure),

@@ -85,7 +85,6 @@ struct mt_pipeline_counts {
 	uint64_t missing_modules;
 	uint64_t not_tracked;
 	uint64_t kept_stacks;
-	uint64_t chains; /* nodes of the call tree */
 	uint32_t live_processes;
 	uint64_t episodes;    /* of pressure */
 	uint32_t most_paused; /* processes in one of them */

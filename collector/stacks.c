@@ -117,6 +117,8 @@ struct mt_stacks {
 	struct mt_decoder *raw_decoder;
 	struct slot **slots; /* MT_SLOTS of them, NULL until used */
 	uint64_t waiting_bytes;
+	uint64_t *whole; /* a bit for each node: a stack was unwound to it */
+	size_t whole_words;
 	struct mt_stacks_counts counts;
 	int (*observe)(void *ctx, const struct mt_unwound_stack *stack); /* NULL: nobody does */
 	void *observe_ctx;
@@ -174,6 +176,7 @@ void mt_stacks_free(struct mt_stacks *s)
 		if (s->slots[i])
 			free_slot(s->slots[i]);
 	free(s->slots);
+	free(s->whole);
 	mt_decoder_free(s->raw_decoder);
 	mt_unwinder_free(s->unwinder);
 	mt_teach_free(s->teach);
@@ -510,6 +513,27 @@ static bool is_owners(const struct slot *slot, const struct waiting *w)
 	return !slot->claimed || (int16_t)(w->head.generation - slot->claim) >= 0;
 }
 
+/* Counts the node as a chain, and not as a part of one, if it was none before. */
+static int count_chain(struct mt_stacks *s, uint32_t node)
+{
+	size_t word = node / 64, words = s->whole_words ? s->whole_words : 64;
+	uint64_t bit = 1ULL << node % 64, *whole;
+
+	while (words <= word)
+		words *= 2;
+	if (words > s->whole_words) {
+		whole = reallocarray(s->whole, words, sizeof(*whole));
+		if (!whole)
+			return -ENOMEM;
+		memset(whole + s->whole_words, 0, (words - s->whole_words) * sizeof(*whole));
+		s->whole = whole;
+		s->whole_words = words;
+	}
+	s->counts.chains += !(s->whole[word] & bit);
+	s->whole[word] |= bit;
+	return 0;
+}
+
 /* Decodes and unwinds one record; what does not verify becomes MT_STOP_LOST. */
 static int decode(struct mt_stacks *s, uint32_t index, struct mt_decoder *decoder,
 		  struct mt_space *space, const struct waiting *w, uint32_t *ret_node)
@@ -529,6 +553,8 @@ static int decode(struct mt_stacks *s, uint32_t index, struct mt_decoder *decode
 	}
 	s->counts.window_bytes += window.end - window.start;
 	r = mt_unwind(s->unwinder, space, &window, s->tree, ret_node);
+	if (r == 0)
+		r = count_chain(s, *ret_node);
 	if (r == 0 && s->teach && is_owners(s->slots[index], w))
 		r = mt_teach_chain(s->teach, index, w->head.epoch, s->unwinder, space, &window,
 				   *ret_node);

@@ -53,6 +53,7 @@ struct mt_stacks_counts {
 	uint64_t duplicates;   /* came again, or too late to be put in order */
 	uint64_t gaps;	       /* numbers of a slot skipped, in one generation */
 	uint64_t dropped;      /* by mt_stacks_make_room() */
+	uint64_t chains;       /* different ones that records were unwound to */
 	uint64_t resolved;     /* events that named a stack */
 	uint64_t learned;      /* of them, those that named a chain that was taught */
 	uint64_t lost;	       /* of them and others, those whose stack did not come */

@@ -128,6 +128,14 @@ def artifact_sums(rows, artifact):
             yield f"a frame of nothing: {row}"
 
 
+def chain_sums(rows, artifact):
+    """Chains, not their parts: those of the artifact, but for what has none."""
+    total = sum(row["chains"] for row in of_kind(rows, "resolve"))
+    chains = [row for row in tracked.allocation_chains(artifact) if row["chain"]]
+    if total != len(chains):
+        yield f"{total} chains, in the artifact {len(chains)}"
+
+
 def consistent(capture, *options):
     rows, _ = run(capture, STORM, *options)
     events = tracked.report("stats.mtk")
@@ -139,6 +147,7 @@ def consistent(capture, *options):
     yield from rings(rows)
     yield from sums(rows, sum(row["events"] for row in of_kind(rows, "encode")))
     yield from artifact_sums(rows, "stats.mtk")
+    yield from chain_sums(rows, "stats.mtk")
     said = tracked.run([tracked.REPORT, "stats.mtk"])
     if said.status:
         yield f"memtrack-report exits with {said.status}"
