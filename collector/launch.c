@@ -36,9 +36,6 @@ struct gate_message {
 
 static const int timer_kinds[] = { ITIMER_REAL, ITIMER_VIRTUAL, ITIMER_PROF };
 
-/* As execvp() has it. */
-#define DEFAULT_PATH "/bin:/usr/bin"
-
 #define N_TIMERS (sizeof(timer_kinds) / sizeof(timer_kinds[0]))
 
 /* What was ours by exec(), for the command, and what no fork's child has from its parent. */
@@ -196,7 +193,7 @@ int mt_launch_look(const char *name)
 	if (!*name || strchr(name, '/'))
 		return look_at(name);
 	if (!path)
-		path = DEFAULT_PATH;
+		path = MT_LAUNCH_PATH;
 	for (;;) {
 		size_t len = strcspn(path, ":");
 		mt_cleanup(mt_freep) char *candidate = NULL;

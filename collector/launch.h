@@ -26,6 +26,9 @@
 /* Room for the value of MEMTRACK_RUN. */
 #define MT_LAUNCH_RUN_BYTES 192
 
+/* Where execvp(3) looks without PATH. */
+#define MT_LAUNCH_PATH "/bin:/usr/bin"
+
 struct mt_launch {
 	pid_t tgid;
 	int gate;   /* closed: the child ends */

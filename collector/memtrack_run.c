@@ -56,6 +56,7 @@ struct run {
 	struct mt_launch launch;
 	struct mt_guard guard;
 	bool terminated; /* the tree, by us: pressure lasted too long */
+	bool gave_up;	 /* the collector, which we have killed */
 	bool look;	 /* the command may be left stopped */
 	struct mt_user user;
 	struct mt_status_line line;
@@ -523,7 +524,8 @@ static void await_end(struct run *run)
 		if (now_ns - stopped_ns > limit_ns || (run->terminated && now_ns > end_ns))
 			break;
 	}
-	if (run->channel >= 0 && !run->done)
+	run->gave_up = run->channel >= 0 && !run->done;
+	if (run->gave_up)
 		kill(run->collector, SIGKILL);
 }
 
@@ -536,7 +538,7 @@ static bool collector_end(const struct run *run, int *ret)
 
 static void end_collector(struct run *run, int status)
 {
-	int end;
+	int end = 0;
 
 	if (run->channel >= 0) {
 		/* One that died in between is found out by what it does not say. */
@@ -552,7 +554,11 @@ static void end_collector(struct run *run, int status)
 		check_output(run);
 		return;
 	}
-	if (collector_end(run, &end) && WIFSIGNALED(end))
+	if (collector_end(run, &end) && run->gave_up)
+		mt_say("the collector did not answer any more and was killed; '%s' ends before"
+		       " that",
+		       run->output_path);
+	else if (WIFSIGNALED(end))
 		mt_say("the collector was killed by signal %d; '%s' ends before that and the "
 		       "command"
 		       " went on untracked",

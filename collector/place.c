@@ -441,13 +441,15 @@ void mt_place_outlive(int fd, const char *directory)
 	mt_place_remove(fd, directory);
 }
 
-static int open_or_create(const char *path, bool *ret_created)
+/* more: flags for a file that is there. */
+static int open_or_create(const char *path, int more, bool *ret_created)
 {
 	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 
 	*ret_created = fd >= 0;
 	if (fd < 0 && errno == EEXIST) /* Not to wait for the reader of a fifo. */
-		fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
+		fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | more,
+			  0666);
 	return fd < 0 ? mt_neg_errno() : fd;
 }
 
@@ -458,9 +460,9 @@ static int reserve(int fd)
 }
 
 /* other: what becomes of a file that is not a regular one: 0, it is taken as it is, or an error. */
-static int open_file(const char *path, int other, bool *ret_created)
+static int open_file(const char *path, int more, int other, bool *ret_created)
 {
-	mt_cleanup(mt_closep) int fd = open_or_create(path, ret_created);
+	mt_cleanup(mt_closep) int fd = open_or_create(path, more, ret_created);
 	struct stat st;
 	int r;
 
@@ -472,16 +474,16 @@ static int open_file(const char *path, int other, bool *ret_created)
 	return r < 0 ? r : mt_take_fd(&fd);
 }
 
-static int open_regular(const char *path, bool *ret_created)
+static int open_regular(const char *path, int more, bool *ret_created)
 {
-	int fd = open_file(path, -EINVAL, ret_created);
+	int fd = open_file(path, more, -EINVAL, ret_created);
 
 	return fd == -ENXIO ? -EINVAL : fd; /* a fifo that nobody reads */
 }
 
 int mt_place_open_stats(const char *path, bool *ret_created)
 {
-	return open_file(path, 0, ret_created);
+	return open_file(path, 0, 0, ret_created);
 }
 
 int mt_place_open_output(const char *path, const char *command, pid_t tgid, char *what,
@@ -489,8 +491,9 @@ int mt_place_open_output(const char *path, const char *command, pid_t tgid, char
 {
 	const char *slash = strrchr(command, '/');
 	const char *name = slash ? slash + 1 : command;
+	/* A name that was not given can be foreseen, and somebody may have led it elsewhere. */
+	int len, more = O_NOFOLLOW;
 	struct stat st;
-	int len;
 
 	if (path && !*path) {
 		snprintf(what, what_room, "%s", path);
@@ -502,9 +505,11 @@ int mt_place_open_output(const char *path, const char *command, pid_t tgid, char
 	else if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
 		len = snprintf(what, what_room, "%s/memtrack.%.*s.%d.mtk", path, NAME_BYTES_MAX,
 			       name, (int)tgid);
-	else
+	else {
 		len = snprintf(what, what_room, "%s", path);
+		more = 0;
+	}
 	if (len < 0 || (size_t)len >= what_room)
 		return -ENAMETOOLONG;
-	return open_regular(what, ret_created);
+	return open_regular(what, more, ret_created);
 }

@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "collector/launch.h"
 #include "collector/proc_state.h"
 #include "collector/regular.h"
 
@@ -167,18 +168,20 @@ static int open_command(const char *name)
 {
 	const char *folders = getenv("PATH");
 	char path[PATH_MAX];
+	int fd = -ENOENT, len;
 
 	if (strchr(name, '/'))
 		return mt_regular_open(name);
-	while (folders && *folders) {
-		int len = (int)strcspn(folders, ":");
-
+	if (!folders)
+		folders = MT_LAUNCH_PATH;
+	for (;; folders += len + 1) {
+		len = (int)strcspn(folders, ":");
 		snprintf(path, sizeof(path), "%.*s%s%s", len, folders, len ? "/" : "./", name);
 		if (access(path, X_OK) == 0)
-			return mt_regular_open(path);
-		folders += len + (folders[len] != '\0');
+			fd = mt_regular_open(path);
+		if (fd >= 0 || !folders[len])
+			return fd;
 	}
-	return -ENOENT;
 }
 
 static struct pending *find(struct mt_watch *w, uint32_t tgid)

@@ -94,6 +94,20 @@ START_TEST(refused)
 }
 END_TEST
 
+/* A name that can be foreseen leads nowhere else; one that was given does. */
+START_TEST(links)
+{
+	int fd = open("victim", O_WRONLY | O_CREAT, 0666);
+
+	ck_assert_int_ge(fd, 0);
+	close(fd);
+	ck_assert_int_eq(symlink("victim", "memtrack.a.42.mtk"), 0);
+	ck_assert_int_eq(open_output(NULL, "a"), -ELOOP);
+	ck_assert_int_eq(open_output(".", "a"), -ELOOP);
+	opens("memtrack.a.42.mtk", "a", "memtrack.a.42.mtk");
+}
+END_TEST
+
 /* What is there is not touched before the run begins; one run at a time. */
 START_TEST(one_run)
 {
@@ -462,6 +476,7 @@ int main(void)
 	tcase_set_timeout(tcase, 60);
 	tcase_add_test(tcase, names);
 	tcase_add_test(tcase, refused);
+	tcase_add_test(tcase, links);
 	tcase_add_test(tcase, one_run);
 	tcase_add_test(tcase, known_by_its_file);
 	tcase_add_test(tcase, known_by_the_empty_library);
