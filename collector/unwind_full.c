@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "collector/expression.h"
 #include "collector/frame_pointer.h"
@@ -228,6 +229,51 @@ static enum mt_stop step_by_frame_pointer(struct walk *walk, enum mt_stop otherw
 	return MT_STOP_NONE;
 }
 
+/* What a probe's nop has become a call of, in Linux 6.18: a page of the kernel's that is in no
+ * module, [uprobes-trampoline].  It pushes rcx, r11 and rax, makes a system call, and pops them;
+ * arch/x86/kernel/uprobes.c. */
+static const struct {
+	uint16_t at;
+	uint16_t pushed;
+} trampoline[] = {
+	{ 0x00, 0 }, { 0x01, 1 }, { 0x03, 2 }, { 0x04, 3 }, { 0x0b, 3 },
+	{ 0x0d, 3 }, { 0x0e, 2 }, { 0x10, 1 }, { 0x11, 0 },
+};
+
+/* Whether the code before the address, as its file has it, is such a nop. */
+static bool is_behind_nop(const struct mt_space *space, uint64_t pc)
+{
+	static const uint8_t nop[] = { 0x0f, 0x1f, 0x44, 0x00, 0x00 };
+	const struct mt_space_range *range = mt_space_find(space, pc - 1);
+	uint8_t bytes[sizeof(nop)];
+
+	return range && range->image &&
+	       mt_image_read_before(range->image, pc - range->bias, bytes, sizeof(bytes)) ==
+		       (ssize_t)sizeof(bytes) &&
+	       !memcmp(bytes, nop, sizeof(nop));
+}
+
+/* A signal came there: mostly where the system call returns. */
+static bool step_out_of_trampoline(struct walk *walk)
+{
+	const uint64_t *value = walk->regs.value;
+	uint64_t at, pc;
+
+	for (size_t i = 0; i < sizeof(trampoline) / sizeof(trampoline[0]); i++) {
+		if (value[MT_REG_RIP] % MT_PAGE_BYTES != trampoline[i].at)
+			continue;
+		at = value[MT_REG_RSP] + 8 * (uint64_t)trampoline[i].pushed;
+		if (!mt_window_read(walk->window, at, &pc) || !is_behind_nop(walk->space, pc))
+			return false;
+		set(&walk->regs, MT_REG_RIP, pc);
+		set(&walk->regs, MT_REG_RSP, at + 8);
+		walk->exact = false;
+		walk->linked = false;
+		return true;
+	}
+	return false;
+}
+
 static enum mt_stop step(struct walk *walk, const struct mt_row_cache_entry *entry)
 {
 	switch (entry->error) {
@@ -236,6 +282,8 @@ static enum mt_stop step(struct walk *walk, const struct mt_row_cache_entry *ent
 	case -ENOENT:
 		return step_by_frame_pointer(walk, MT_STOP_NO_CFI);
 	case -ESRCH:
+		if (walk->exact && step_out_of_trampoline(walk))
+			return MT_STOP_NONE;
 		return step_by_frame_pointer(walk, MT_STOP_NO_MODULE);
 	default:
 		return MT_STOP_BAD;

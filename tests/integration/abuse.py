@@ -220,6 +220,18 @@ def family(capture):
         yield f"the parent of the command: {rows[0]['parent']}"
 
 
+def signals_in_probes(capture):
+    """Chains go through what a handler has interrupted, be that the kernel's part of a probe."""
+    result = tracked.track([f"{tracked.BUILD}/fixtures/jump_storms"], capture, "probes.mtk",
+                           ["--no-learned-stacks"])
+    if result.status or result.err:
+        yield f"exit status {result.status}, says {result.err!r}"
+    for row in tracked.allocation_chains("probes.mtk"):
+        if row["stop"] not in ("end", "truncated"):
+            yield f"{row['count']} chains are cut, {row['stop']}: {row['chain'][-1]}"
+            return
+
+
 CASES = (("the disk is full", full_disk),
          ("others touch the artifact", touched_by_others),
          ("two runs into one file", two_runs),
@@ -230,7 +242,8 @@ CASES = (("the disk is full", full_disk),
          ("memtrack-run is killed at once", killed_early),
          ("a daemon", daemon),
          ("a crowd of processes", crowd),
-         ("a family of processes", family))
+         ("a family of processes", family),
+         ("signals in the middle of probes", signals_in_probes))
 
 
 def can_mount():
