@@ -402,7 +402,7 @@ static __attribute__((noinline)) enum outcome capture_within(struct mt_self *sel
 static __attribute__((noinline)) enum outcome capture_inline(struct mt_self *self, struct window *w,
 							     struct mt_stack_name *ret)
 {
-	volatile uint64_t mark[MARK_WORDS];
+	volatile uint64_t mark[MARK_WORDS], *number_at = &self->capture_number, number;
 	enum outcome outcome;
 	int i;
 
@@ -410,12 +410,17 @@ static __attribute__((noinline)) enum outcome capture_inline(struct mt_self *sel
 		make_void(self);
 	if (self->capture_start)
 		return capture_within(self, w, ret);
-	self->capture_number++;
-	for (i = 0; i < MARK_WORDS; i++)
-		mark[i] = self->capture_number;
-	self->capture_mark = mark;
-	*(volatile uint64_t *)&self->capture_start = w->start;
-	__asm__ volatile("" ::: "memory");
+	/* A handler's capture before it is marked leaves its own mark: the next one would take ours
+	 * for abandoned. */
+	do {
+		number = *number_at + 1;
+		*number_at = number;
+		for (i = 0; i < MARK_WORDS; i++)
+			mark[i] = number;
+		*(const volatile uint64_t *volatile *)&self->capture_mark = mark;
+		*(volatile uint64_t *)&self->capture_start = w->start;
+		__asm__ volatile("" ::: "memory");
+	} while (*number_at != number);
 	outcome = encode_and_send(self, w, ret);
 	__asm__ volatile("" ::: "memory");
 	*(volatile uint64_t *)&self->capture_start = 0;
