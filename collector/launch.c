@@ -174,6 +174,11 @@ int mt_launch_own_libraries(void)
 	return r < 0 ? r : prefer_own_libraries();
 }
 
+/* The kernel goes no further from a script to its interpreter, which may be a script. */
+#define SCRIPTS_MAX 4
+/* Of a script the kernel reads as much. */
+#define SCRIPT_HEAD_BYTES 256
+
 static int look_at(const char *path)
 {
 	struct stat st;
@@ -185,13 +190,50 @@ static int look_at(const char *path)
 	return faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) < 0 ? mt_neg_errno() : 0;
 }
 
-int mt_launch_look(const char *name)
+/* The interpreter of a script; false: it is none, or nobody but the kernel can tell. */
+static bool read_interpreter(const char *path, char ret[SCRIPT_HEAD_BYTES])
+{
+	mt_cleanup(mt_closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	char head[SCRIPT_HEAD_BYTES + 1];
+	ssize_t n = fd < 0 ? -1 : read(fd, head, SCRIPT_HEAD_BYTES);
+	const char *name;
+	size_t len;
+
+	if (n < 2 || memcmp(head, "#!", 2) != 0)
+		return false;
+	head[n] = '\0';
+	name = head + 2 + strspn(head + 2, " \t");
+	len = strcspn(name, " \t\n");
+	if (!len || (!name[len] && n == SCRIPT_HEAD_BYTES))
+		return false;
+	memcpy(ret, name, len);
+	ret[len] = '\0';
+	return true;
+}
+
+/* The same of what the kernel executes in a script's place; lacking: of that, what can not be. */
+static int look_at_all(const char *path, char **lacking)
+{
+	char interpreter[SCRIPT_HEAD_BYTES];
+	int r = look_at(path);
+
+	for (int i = 0; r == 0 && i < SCRIPTS_MAX && read_interpreter(path, interpreter); i++) {
+		path = interpreter;
+		r = look_at(path);
+		if (r < 0 && !*lacking)
+			*lacking = strdup(path);
+	}
+	return r;
+}
+
+int mt_launch_look(const char *name, char **lacking)
 {
 	const char *path = getenv("PATH");
 	int found = -ENOENT;
 
+	*lacking = NULL;
 	if (!*name || strchr(name, '/'))
-		return look_at(name);
+		return look_at_all(name, lacking);
 	if (!path)
 		path = MT_LAUNCH_PATH;
 	for (;;) {
@@ -202,7 +244,7 @@ int mt_launch_look(const char *name)
 		/* None is the working directory. */
 		if (asprintf(&candidate, "%.*s%s%s", (int)len, path, len ? "/" : "", name) < 0)
 			return -ENOMEM;
-		r = look_at(candidate);
+		r = look_at_all(candidate, lacking);
 		if (r == 0)
 			return 0;
 		/* What is refused in one place may be allowed in the next. */

@@ -49,8 +49,9 @@ void mt_launch_user(struct mt_user *ret);
 int mt_launch_own_libraries(void);
 
 /* Whether there is such a command, where execvp(3) looks: known before anything of a run is made.
- * 0 is no promise: some of what is found can not be executed. */
-int mt_launch_look(const char *name);
+ * 0 is no promise: some of what is found can not be executed.  lacking: a script's interpreter, if
+ * it is that; the caller's to free, or NULL. */
+int mt_launch_look(const char *name, char **lacking);
 
 int mt_launch_fork(char **command, const struct mt_user *user, const struct mt_forward *forward,
 		   struct mt_launch *ret);

@@ -106,7 +106,7 @@ static void locate(const char *variable, const char *in_build, const char *insta
 	ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
 	char *slash;
 
-	if (named) {
+	if (named && *named) {
 		snprintf(ret, room, "%s", named);
 		return;
 	}
@@ -121,10 +121,19 @@ static void locate(const char *variable, const char *in_build, const char *insta
 	snprintf(ret, room, "%s", installed);
 }
 
-static int say_place(const struct run *run, int r)
+/* shim: where the library comes from, NULL: it was not asked for yet. */
+static int say_place(const struct run *run, int r, const char *shim)
 {
-	if (r < 0)
-		mt_say("cannot prepare '%s': %s", run->place.what, strerror(-r));
+	bool elsewhere = r == -ENOSPC || r == -EDQUOT || r == -EACCES || r == -EROFS;
+
+	if (r < 0 && shim && !strcmp(run->place.what, shim))
+		mt_say("cannot use the library '%s': %s; MEMTRACK_PRELOAD names another", shim,
+		       strerror(-r));
+	else if (r < 0)
+		mt_say("cannot prepare '%s': %s%s", run->place.what, strerror(-r),
+		       elsewhere ? "; a run needs 1 MiB in /tmp, /var/tmp, /run or /dev/shm, "
+				   "mounted without noexec"
+				 : "");
 	return r;
 }
 
@@ -136,7 +145,7 @@ static int fill_place(struct run *run)
 
 	locate("MEMTRACK_PRELOAD", "../preload/.libs/" MT_SHIM_NAME, MT_PKGLIBDIR "/" MT_SHIM_NAME,
 	       shim, sizeof(shim));
-	r = say_place(run, mt_place_fill(&run->place, shim));
+	r = say_place(run, mt_place_fill(&run->place, shim), shim);
 	/* A collector that is not there any more is found out next. */
 	if (r == 0)
 		(void)mt_channel_send(run->channel, MT_MESSAGE_PLACE, 0, "");
@@ -371,9 +380,15 @@ static int open_guard(struct run *run, int *fds)
 }
 
 /* Of a command that can not be executed; the exit status. */
-static int say_command(const struct run *run, int r)
+static int say_command(const struct run *run, int r, const char *interpreter)
 {
-	mt_say("cannot run '%s': %s", run->options.command[0], strerror(-r));
+	const char *command = run->options.command[0];
+
+	if (interpreter)
+		mt_say("cannot run '%s': its interpreter '%s': %s", command, interpreter,
+		       strerror(-r));
+	else
+		mt_say("cannot run '%s': %s", command, strerror(-r));
 	return r == -ENOENT ? MT_STATUS_NOT_FOUND : MT_STATUS_NOT_EXECUTABLE;
 }
 
@@ -396,7 +411,7 @@ static int start_command(struct run *run)
 		return MT_STATUS_FAILED;
 	r = mt_launch_go(&run->launch, run->place.preload, variable);
 	run->launch.tgid = r < 0 ? 0 : run->launch.tgid;
-	return r < 0 ? say_command(run, r) : 0;
+	return r < 0 ? say_command(run, r, NULL) : 0;
 }
 
 /* Asks for what there will be to show next. */
@@ -608,12 +623,13 @@ static int exit_status(const struct run *run, int status)
 /* Everything up to the command's first instruction; returns 0 or an exit status. */
 static int start(struct run *run)
 {
-	int r = mt_launch_look(run->options.command[0]);
+	mt_cleanup(mt_freep) char *interpreter = NULL;
+	int r = mt_launch_look(run->options.command[0], &interpreter);
 
 	/* An earlier artifact is to outlast a slip of the pen. */
 	if (r < 0)
-		return say_command(run, r);
-	if (say_place(run, mt_place_open(&run->place)) < 0)
+		return say_command(run, r, interpreter);
+	if (say_place(run, mt_place_open(&run->place), NULL) < 0)
 		return MT_STATUS_FAILED;
 	r = mt_launch_fork(run->options.command, &run->user, &run->forward, &run->launch);
 	if (r < 0) {

@@ -22,7 +22,12 @@ ROUNDS = 10
 def make_files():
     with open("never", "w", encoding="ascii") as file:
         file.write("#!/bin/sh\ntouch was-run\n")
-    os.chmod("never", 0o755)
+    for name, interpreter in (("lost", "/no/such/interpreter"), ("twice-lost", " ./lost\t-x"),
+                              ("in-folder", f"{os.getcwd()}/folder")):
+        with open(name, "w", encoding="ascii") as file:
+            file.write(f"#!{interpreter}\ntouch was-run\n")
+    for name in "never", "lost", "twice-lost", "in-folder":
+        os.chmod(name, 0o755)
     for name, content in (("plain", b"text"), ("empty", b""), ("garbage", b"no artifact\n" * 999)):
         with open(name, "wb") as file:
             file.write(content)
@@ -123,6 +128,18 @@ def no_collector():
             yield "something was left behind, or run"
 
 
+def no_library():
+    """The same of the library; a variable that is empty names none."""
+    for named, status, said in (
+            ("./no-such-shim", 125, rb"memtrack-run: cannot .*'\./no-such-shim': No such file .*"
+             rb"MEMTRACK_PRELOAD.*\n"), ("", 0, b"")):
+        result = tracked.run([tracked.RUN, "--quiet", "-o", "none.mtk", "true"],
+                             env={**os.environ, "MEMTRACK_PRELOAD": named,
+                                  "MEMTRACK_COLLECTOR": ""})
+        if result.status != status or not re.fullmatch(said, result.err):
+            yield f"{named!r}: exit status {result.status}, {result.err!r}"
+
+
 def earlier_files():
     """A run that can not begin leaves what an earlier one wrote."""
     earlier = {"earlier.mtk": b"an artifact", "earlier.stats": b"statistics"}
@@ -134,7 +151,9 @@ def earlier_files():
         ways.append(({"MEMTRACK_PRELOAD": "/bin/true"}, "--capture=ebpf", "./never", 125))
     ways += [({"PATH": "/usr/bin:/bin"}, "--quiet", command, status)
              for command, status in (("no-such-command", 127), ("./no-such-command", 127),
-                                     ("", 127), ("./plain", 126), ("./folder", 126))]
+                                     ("", 127), ("./plain", 126), ("./folder", 126),
+                                     ("./lost", 127), ("./twice-lost", 127),
+                                     ("./in-folder", 126))]
     for variables, option, command, status in ways:
         for path, content in earlier.items():
             with open(path, "wb") as file:
@@ -196,6 +215,7 @@ def main():
             results.attempt(title, check, program, arguments, status, pattern)
     results.attempt("names with control characters", control_characters)
     results.attempt("no collector", no_collector)
+    results.attempt("no library", no_library)
     results.attempt("files of an earlier run", earlier_files)
     results.attempt("too few descriptors", no_files)
     results.attempt("help, to a full device", full_output)
