@@ -533,10 +533,14 @@ def print_out(text):
 
 
 def write_picture(path, picture):
+    file = None
     try:
         with open(path, "wb") as file:
             file.write(picture)
     except OSError as error:
+        # A part of a picture is none.
+        if file is not None and os.path.isfile(path):
+            os.unlink(path)
         raise Refusal(f"cannot write '{printable(path)}': {error.strerror}") from None
 
 

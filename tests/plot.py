@@ -7,6 +7,7 @@
 import json
 import os
 import re
+import resource
 import struct
 import subprocess
 import sys
@@ -358,6 +359,18 @@ def full_device():
             yield f"{arguments}: exit status {done.returncode}, {done.stderr!r}"
 
 
+def short_of_room():
+    """A picture that could not be written whole is not left behind."""
+    few_bytes = (1000, 1000)
+    done = subprocess.run([PLOT, "known.json", "-o", "part.png"], stderr=subprocess.PIPE,
+                          check=False, preexec_fn=lambda: resource.setrlimit(
+                              resource.RLIMIT_FSIZE, few_bytes))
+    if done.returncode != 1 or b"cannot write 'part.png': File too large" not in done.stderr:
+        yield f"exit status {done.returncode}, {done.stderr!r}"
+    if os.path.exists("part.png"):
+        yield "a part is left"
+
+
 def closed_output():
     for arguments in (("known.json", "-o", "x.png"), ("--help",)):
         done = subprocess.run(["sh", "-c", 'exec "$@" >&-', "sh", PLOT, *arguments],
@@ -394,6 +407,7 @@ def main():
     bad_usage(results)
     results.attempt("no matplotlib", no_matplotlib)
     results.attempt("standard output to a full device", full_device)
+    results.attempt("no room for the picture", short_of_room)
     results.attempt("standard output that is closed", closed_output)
     results.plan()
 
