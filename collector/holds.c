@@ -143,7 +143,9 @@ enum decision { LEAVE, CONTINUE };
  * Whose is the stop of the process, if it has one?  Ours, or nobody's: it may be continued.
  *
  *   how      shared SIGSTOP   main thread's SIGSTOP   stands still
- *   any      pending                                                 somebody's, to come
+ *   PLAIN    pending                                 no              ours, to come: as when
+ *                                                                    a thread executes a program
+ *   else     pending                                                 somebody's, to come
  *   SENT                      pending (ours)          yes            somebody's, who was first
  *   SENT                      pending (ours)          no             ours, to come
  *   SENT                      none                                   ours; or on its way
@@ -157,7 +159,7 @@ static enum decision decide(uint32_t how, const struct look *look)
 	bool own = look->own & BIT(SIGSTOP);
 
 	if (look->shared & BIT(SIGSTOP))
-		return LEAVE;
+		return how == MT_HELD_PLAIN && !look->stands ? CONTINUE : LEAVE;
 	if (how == MT_HELD_SENT)
 		return own && look->stands ? LEAVE : CONTINUE;
 	if (how == MT_HELD_SEALED)

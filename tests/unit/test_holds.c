@@ -8,7 +8,9 @@
 
 #include <check.h>
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -17,6 +19,9 @@
 #include <unistd.h>
 
 #include "collector/proc_state.h"
+
+/* Long enough for anything that happens at all. */
+#define SECONDS_MAX 20
 
 static struct mt_holds *holds;
 static uint32_t not_ours;
@@ -71,6 +76,43 @@ static pid_t start(int threads)
 	close(ready[0]);
 	close(ready[1]);
 	return tgid;
+}
+
+/* For a process that is in vfork(): what it has its child wait for, and says. */
+static int gate[2], said[2];
+
+static void *wait_for_child(void *unused)
+{
+	pid_t vforked = vfork();
+	char byte = 0;
+
+	if (vforked == 0) {
+		(void)!write(said[1], &byte, 1);
+		(void)!read(gate[0], &byte, 1);
+		_exit(0);
+	}
+	(void)!write(said[1], &byte, 1);
+	return idle(NULL);
+}
+
+/* Its main thread has ended, and the other one takes no signal until the gate is open. */
+static void start_in_vfork(void)
+{
+	pthread_t thread;
+	char byte;
+
+	ck_assert(!pipe(gate) && !pipe(said));
+	child = fork();
+	ck_assert_int_ge(child, 0);
+	if (child == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (pthread_create(&thread, NULL, wait_for_child, NULL))
+			_exit(1);
+		pthread_exit(NULL);
+	}
+	ck_assert_int_eq(read(said[0], &byte, 1), 1);
+	while (mt_proc_state((uint32_t)child) != 'Z')
+		sched_yield();
 }
 
 static void set_up(void)
@@ -262,6 +304,23 @@ START_TEST(threads)
 }
 END_TEST
 
+/* What is released before anybody could take the stop is not stopped afterwards. */
+START_TEST(released_in_vfork)
+{
+	struct pollfd goes_on = { .events = POLLIN };
+
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	start_in_vfork();
+	ck_assert_int_eq(mt_holds_take(holds, (uint32_t)child), 0);
+	mt_holds_seal(holds);
+	ck_assert(!drop());
+	ck_assert_int_eq(write(gate[1], "", 1), 1);
+	goes_on.fd = said[0];
+	ck_assert_int_eq(poll(&goes_on, 1, SECONDS_MAX * 1000), 1);
+}
+END_TEST
+
 START_TEST(gone_and_foreign)
 {
 	not_ours = (uint32_t)child;
@@ -350,6 +409,7 @@ int main(void)
 	tcase_add_test(tests, continued_and_stopped_meanwhile);
 	tcase_add_test(tests, terminal_stop_comes_through);
 	tcase_add_test(tests, threads);
+	tcase_add_test(tests, released_in_vfork);
 	tcase_add_test(tests, gone_and_foreign);
 	tcase_add_loop_test(tests, undone_for_a_dead_holder, 0, 3);
 	tcase_add_test(tests, turn);
