@@ -5,23 +5,62 @@
 #include "collector/say.h"
 
 #include <ctype.h>
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define LINE_BYTES 8192
+/* A control character is shown as four. */
+#define SHOWN_BYTES (4 * LINE_BYTES)
+/* A pipe that takes nothing for so long is one that nobody reads. */
+#define UNREAD_MS 5000
+
+/* Whether standard error takes PIPE_BUF bytes; a terminal that was halted is waited for. */
+static bool takes_more(void)
+{
+	static bool unread;
+	struct pollfd out = { .fd = STDERR_FILENO, .events = POLLOUT };
+
+	if (!isatty(STDERR_FILENO))
+		unread = poll(&out, 1, unread ? 0 : UNREAD_MS) == 0;
+	return !unread;
+}
+
+static void write_out(const char *text, size_t len)
+{
+	while (len && takes_more()) {
+		ssize_t n = write(STDERR_FILENO, text, len < PIPE_BUF ? len : PIPE_BUF);
+
+		if (n < 0 && errno != EINTR && errno != EAGAIN)
+			return;
+		text += n < 0 ? 0 : n;
+		len -= n < 0 ? 0 : (size_t)n;
+	}
+}
 
 void mt_say(const char *format, ...)
 {
-	char line[8192];
+	static const char name[] = "memtrack-run: ";
+	char line[LINE_BYTES], shown[sizeof(name) + SHOWN_BYTES];
+	size_t len = sizeof(name) - 1;
 	va_list args;
 
 	va_start(args, format);
 	vsnprintf(line, sizeof(line), format, args);
 	va_end(args);
-	fputs("memtrack-run: ", stderr);
+	memcpy(shown, name, len);
 	for (const char *c = line; *c; c++) {
 		if (iscntrl((unsigned char)*c))
-			fprintf(stderr, "\\x%02x", (unsigned char)*c);
+			len += (size_t)snprintf(shown + len, sizeof(shown) - len, "\\x%02x",
+						(unsigned char)*c);
 		else
-			fputc(*c, stderr);
+			shown[len++] = *c;
 	}
-	fputc('\n', stderr);
+	shown[len++] = '\n';
+	write_out(shown, len);
 }

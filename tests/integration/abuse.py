@@ -232,6 +232,28 @@ def signals_in_probes(capture):
             return
 
 
+def unread_pipe(capture):
+    """Nobody is waited for who does not read what is said."""
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    try:
+        while os.write(writer, bytes(4096)):
+            pass
+    except BlockingIOError:
+        os.set_blocking(writer, True)
+    with subprocess.Popen([tracked.RUN, "-v", f"--capture={capture}", "-o", "unread.mtk", "true"],
+                          stderr=writer) as run:
+        try:
+            status = run.wait(tracked.SECONDS)
+        except subprocess.TimeoutExpired:
+            status = "none"
+            run.kill()
+    if status:
+        yield f"exit status {status}"
+    os.close(writer)
+    os.close(reader)
+
+
 CASES = (("the disk is full", full_disk),
          ("others touch the artifact", touched_by_others),
          ("two runs into one file", two_runs),
@@ -243,7 +265,8 @@ CASES = (("the disk is full", full_disk),
          ("a daemon", daemon),
          ("a crowd of processes", crowd),
          ("a family of processes", family),
-         ("signals in the middle of probes", signals_in_probes))
+         ("signals in the middle of probes", signals_in_probes),
+         ("messages that nobody reads", unread_pipe))
 
 
 def can_mount():
