@@ -137,6 +137,7 @@ hostile_c +=			\
 	%D%/generated_code		\
 	%D%/heap_coroutines		\
 	%D%/heap_of_its_own		\
+	%D%/interrupted_twice		\
 	%D%/mappings			\
 	%D%/never_stopped		\
 	%D%/no_counter		\
