@@ -72,6 +72,8 @@ unwinder_libs = $(LIBELF_LIBS) $(ZSTD_LIBS)
 	%D%/guard.h		\
 	%D%/holds.c		\
 	%D%/holds.h		\
+	%D%/inside.c		\
+	%D%/inside.h		\
 	%D%/keep.c		\
 	%D%/keep.h		\
 	%D%/launch.c		\

@@ -29,6 +29,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "collector/clock.h"
+#include "collector/inside.h"
 #include "collector/proc_state.h"
 
 #define NAME_BYTES 17
@@ -60,7 +61,7 @@ struct process {
 	bool kernel_tgid;	/* tgid is ours, wherever the process is */
 	bool foreign;		/* tgid is one of there: means nothing here */
 	uint64_t pid_namespace; /* inside: whose tgid it is; 0: not known */
-	uint32_t outer_tgid;	/* of a foreign one without slots: what it is here; 0: not known */
+	uint32_t outer_tgid;	/* of a foreign one: what it is here; 0: not known */
 	struct mt_space space;
 	struct mt_space listing; /* of its modules, until it is complete */
 	char *exe;
@@ -328,13 +329,20 @@ int mt_processes_arrive(struct mt_processes *p, const struct mt_arrival *arrival
 	return process->exe ? 0 : -ENOMEM;
 }
 
+/* What the process is called here; 0: not known. */
+static uint32_t tgid_here(const struct process *process)
+{
+	return process->foreign ? process->outer_tgid : process->tgid;
+}
+
 static int put_alone(struct mt_processes *p, struct process *process)
 {
+	uint32_t here = tgid_here(process);
 	char name[NAME_BYTES];
 	struct mt_process record = {
 		.id = p->n_processes + 1,
 		.parent = process->parent,
-		.tgid = process->tgid,
+		.tgid = here ? here : process->tgid,
 		.how = process->how,
 		.start_ns = process->start_ns,
 		.exe = process->exe ? process->exe : "",
@@ -345,8 +353,8 @@ static int put_alone(struct mt_processes *p, struct process *process)
 	process->put = true;
 	process->id = ++p->n_processes;
 	name[0] = '\0';
-	if (!process->foreign)
-		read_name(name, sizeof(name), process->tgid, process->tgid);
+	if (here)
+		read_name(name, sizeof(name), here, here);
 	if (!name[0]) /* gone already: what the kernel would have called it */
 		snprintf(name, sizeof(name), "%.15s", slash ? slash + 1 : record.exe);
 	return mt_encode_put(p->encode, MT_BATCH_PROCESS, &record);
@@ -393,6 +401,17 @@ static int put_thread(struct mt_processes *p, const struct process *process,
 	return mt_encode_put(p->encode, MT_BATCH_THREAD, &record);
 }
 
+/* A thread's number, and its name, as they are here; it is known by another one. */
+static void look_inside(const struct process *process, struct holder *holder)
+{
+	uint32_t tid = mt_inside_thread(process->outer_tgid, holder->tid);
+
+	if (!tid)
+		return;
+	holder->tid = tid;
+	read_name(holder->name, sizeof(holder->name), process->outer_tgid, tid);
+}
+
 static int put_holder(struct mt_processes *p, struct process *process, struct holder *holder)
 {
 	int r;
@@ -402,6 +421,8 @@ static int put_holder(struct mt_processes *p, struct process *process, struct ho
 	r = put_process(p, process);
 	if (r < 0)
 		return r;
+	if (process->foreign)
+		look_inside(process, holder);
 	holder->put = true;
 	holder->id = ++p->n_threads;
 	return put_thread(p, process, holder);
@@ -453,12 +474,6 @@ int mt_processes_thread(struct mt_processes *p, uint32_t slot, const struct mt_c
 	return process->put ? put_holder(p, process, holder) : 0;
 }
 
-/* What the process is called here; 0: not known. */
-static uint32_t tgid_here(const struct process *process)
-{
-	return process->foreign ? process->outer_tgid : process->tgid;
-}
-
 /* A fork's child is in the PID namespace that its parent was in, or is the first of another. */
 static void set_namespace(struct process *child, const struct process *parent)
 {
@@ -472,6 +487,8 @@ static void set_namespace(struct process *child, const struct process *parent)
 	child->pid_namespace = parent->pid_namespace;
 	if (first)
 		child->pid_namespace = mt_proc_namespace(tgid_here(parent), "pid_for_children");
+	if (child->foreign)
+		child->outer_tgid = mt_inside_child(tgid_here(parent), child->tgid);
 }
 
 /* A fork's child has what its parent had. */

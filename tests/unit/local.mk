@@ -34,8 +34,8 @@ unit_tests += %D%/test_arena %D%/test_policy
 %C%_test_tuning_LDADD     = $(CHECK_LIBS)
 
 ## The collector's stages, but for the codec and the unwinder.
-unit_tests += %D%/test_batch %D%/test_encode %D%/test_faults %D%/test_holds %D%/test_keep	\
-	%D%/test_modules %D%/test_place %D%/test_processes %D%/test_progress	\
+unit_tests += %D%/test_batch %D%/test_encode %D%/test_faults %D%/test_holds %D%/test_inside \
+	%D%/test_keep %D%/test_modules %D%/test_place %D%/test_processes %D%/test_progress	\
 	%D%/test_session %D%/test_stacks %D%/test_stats %D%/test_summary	\
 	%D%/test_watch
 collector_test_libs = tests/libsample.a $(collector_libs) $(CHECK_LIBS)
@@ -51,6 +51,9 @@ collector_test_libs = tests/libsample.a $(collector_libs) $(CHECK_LIBS)
 %C%_test_holds_SOURCES     = %D%/test_holds.c
 %C%_test_holds_CFLAGS      = $(unit_cflags)
 %C%_test_holds_LDADD       = $(collector_test_libs)
+%C%_test_inside_SOURCES    = %D%/test_inside.c
+%C%_test_inside_CFLAGS     = $(unit_cflags)
+%C%_test_inside_LDADD      = $(collector_test_libs)
 %C%_test_keep_SOURCES      = %D%/test_keep.c
 %C%_test_keep_CFLAGS       = $(unit_cflags)
 %C%_test_keep_LDADD        = $(collector_test_libs)
