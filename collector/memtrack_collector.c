@@ -107,7 +107,7 @@ static const char *remedy(int r)
 	case -EACCES:
 		return " (needs root, or CAP_BPF and CAP_PERFMON)";
 	case -EMFILE:
-		return " (needs about 30: raise ulimit -n)";
+		return " (needs about 35: raise ulimit -n)";
 	case -EOPNOTSUPP:
 		return " (this memtrack was built without)";
 	default:

@@ -15,6 +15,9 @@
  * https://github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md; the tests compare with
  * libxxhash, and the decoder uses that.
  *
+ * No secret is in it, and a round can be inverted: a program that means to can have two windows
+ * of one digest, whose words differ in two places, and one is then taken for the other.
+ *
  * Compiles for BPF and for user space; pure arithmetic, no loop.
  */
 #include <linux/types.h>
