@@ -11,6 +11,7 @@
  * in wall-clock time).
  *
  *   module   a file with code, by path and build-id; ids from 0
+ *   symbols  a module's functions, where its file is not likely to be found later
  *   node     of the call tree: the chain that ends in it is its own frame, then its
  *            parent's chain.  Ids below MT_NODE_FIRST are the roots, one for each reason
  *            why a chain ended.
@@ -79,6 +80,25 @@ struct mt_module {
 	const uint8_t *build_id;
 	uint32_t build_id_bytes;
 };
+
+/* A function, as the symbol table of its module has it. */
+struct mt_symbol {
+	uint64_t offset;  /* ELF virtual address, as a node's */
+	uint64_t bytes;	  /* 0: not known */
+	const char *name; /* as the linker has it, any bytes */
+	uint32_t info;	  /* st_info: binding and type */
+	uint32_t spare;
+};
+
+/* Some of a module's functions, or the last of them; in any order. */
+struct mt_module_symbols {
+	uint32_t module;
+	uint32_t len;	   /* MT_SYMBOLS_LEN at most */
+	uint64_t left_out; /* functions that are in none of the module's records */
+	const struct mt_symbol *symbols;
+};
+
+#define MT_SYMBOLS_LEN 2048
 
 struct mt_node {
 	uint32_t id;

@@ -20,6 +20,7 @@
 
 #define MT_KIND_HEADER "header"
 #define MT_KIND_MODULE "module"
+#define MT_KIND_SYMBOLS "symbols"
 #define MT_KIND_PROCESS "process"
 #define MT_KIND_PROCESS_END "process-end"
 #define MT_KIND_THREAD "thread"

@@ -15,6 +15,8 @@ noinst_LIBRARIES += %D%/libartifact.a
 	%D%/output.h		\
 	%D%/reader.c		\
 	%D%/reader.h		\
+	%D%/symbol_list.c	\
+	%D%/symbol_list.h	\
 	%D%/unpack.c		\
 	%D%/unpack.h		\
 	%D%/weight.h		\

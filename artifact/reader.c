@@ -26,6 +26,7 @@
 #include "artifact/columns.h"
 #include "artifact/frames.h"
 #include "artifact/infos.h"
+#include "artifact/symbol_list.h"
 #include "artifact/unpack.h"
 #include "artifact/weight.h"
 #include "base/cleanup.h"
@@ -169,6 +170,22 @@ static int read_module(struct reader *reader, struct mt_unpack *at)
 		return r;
 	reader->next_module++;
 	return DELIVER(reader, module, &module);
+}
+
+static int read_symbols(struct reader *reader, struct mt_unpack *at)
+{
+	struct mt_symbol *list = (struct mt_symbol *)reader->values[0];
+	struct mt_module_symbols symbols;
+	int r;
+
+	_Static_assert(MT_SYMBOLS_LEN * sizeof(*list) <= MT_BLOCK_ROWS * sizeof(uint64_t),
+		       "a record's symbols have room where a column has");
+	if (mt_symbol_list_read(at, list, &symbols) < 0)
+		return malformed(reader, MT_KIND_SYMBOLS);
+	if (symbols.module >= reader->next_module)
+		return problem(reader, "symbols name what is not there");
+	r = define(reader, MT_KIND_SYMBOLS, mt_weight_symbols(&symbols));
+	return r == GO ? DELIVER(reader, symbols, &symbols) : r;
 }
 
 static int read_process(struct reader *reader, struct mt_unpack *at)
@@ -582,6 +599,7 @@ static const struct {
 } kinds[] = {
 	{ MT_KIND_HEADER, 8, read_header },
 	{ MT_KIND_MODULE, 5, read_module },
+	{ MT_KIND_SYMBOLS, 4, read_symbols },
 	{ MT_KIND_PROCESS, 8, read_process },
 	{ MT_KIND_PROCESS_END, 4, read_process_end },
 	{ MT_KIND_THREAD, 6, read_thread },

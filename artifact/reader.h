@@ -37,6 +37,7 @@
 struct mt_reader_callbacks {
 	int (*header)(void *ctx, const struct mt_header *header);
 	int (*module)(void *ctx, const struct mt_module *module);
+	int (*symbols)(void *ctx, const struct mt_module_symbols *symbols);
 	int (*node)(void *ctx, const struct mt_node *node);
 	int (*process)(void *ctx, const struct mt_process *process);
 	int (*process_end)(void *ctx, const struct mt_process_end *end);

@@ -30,9 +30,11 @@
 /* A row of a block.  The block itself weighs nothing, and the header and the footer, which are
  * there once. */
 #define MT_WEIGHT_ROW 4
-/* Others, besides their strings and mappings; a stack's words are not kept.  What a struct of
- * format.h has today: the format's numbers, which do not grow with it. */
+/* Others, besides their strings, symbols and mappings; a stack's words are not kept.  What a
+ * struct of format.h has today: the format's numbers, which do not grow with it. */
 #define MT_WEIGHT_MODULE 32
+#define MT_WEIGHT_SYMBOLS 24
+#define MT_WEIGHT_SYMBOL 32
 #define MT_WEIGHT_PROCESS 40
 #define MT_WEIGHT_PROCESS_END 24
 #define MT_WEIGHT_THREAD 32
@@ -49,6 +51,15 @@ static inline size_t mt_weight_string(const char *string)
 static inline size_t mt_weight_module(const struct mt_module *module)
 {
 	return MT_WEIGHT_MODULE + mt_weight_string(module->path) + module->build_id_bytes;
+}
+
+static inline size_t mt_weight_symbols(const struct mt_module_symbols *symbols)
+{
+	size_t weight = MT_WEIGHT_SYMBOLS + symbols->len * (size_t)MT_WEIGHT_SYMBOL;
+
+	for (uint32_t i = 0; i < symbols->len; i++)
+		weight += mt_weight_string(symbols->symbols[i].name);
+	return weight;
 }
 
 static inline size_t mt_weight_process(const struct mt_process *process)

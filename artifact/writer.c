@@ -9,7 +9,7 @@
  * resemble each other, are small when they are compressed.
  *
  * Invariants
- *   - Modules and threads are packed into body when they come, so they are before the
+ *   - Modules, symbols and threads are packed into body when they come: they are before the
  *     open block's rows, which may name them.  Nodes and infos are packed before events.
  *   - A process's begin and end close the block first: their place among the events counts.
  *   - A kept stack's node is in the open block or written: kept comes after that.
@@ -406,6 +406,31 @@ int mt_writer_module(struct mt_writer *writer, const struct mt_module *module)
 	pack_uint(writer, module->flags);
 	pack_string(writer, module->path);
 	pack_bytes(writer, module->build_id, module->build_id_bytes);
+	return packed(writer);
+}
+
+static void pack_symbol(struct mt_writer *writer, const struct mt_symbol *symbol)
+{
+	msgpack_pack_array(&writer->packer, 4);
+	pack_uint(writer, symbol->offset);
+	pack_uint(writer, symbol->bytes);
+	pack_uint(writer, symbol->info);
+	pack_string(writer, symbol->name);
+}
+
+int mt_writer_symbols(struct mt_writer *writer, const struct mt_module_symbols *symbols)
+{
+	if (writer->error)
+		return writer->error;
+	if (symbols->module >= writer->next_module || symbols->len > MT_SYMBOLS_LEN)
+		return fail(writer, -EINVAL);
+	writer->weight += mt_weight_symbols(symbols);
+	pack_kind(writer, MT_KIND_SYMBOLS, 4);
+	pack_uint(writer, symbols->module);
+	pack_uint(writer, symbols->left_out);
+	msgpack_pack_array(&writer->packer, symbols->len);
+	for (uint32_t i = 0; i < symbols->len; i++)
+		pack_symbol(writer, &symbols->symbols[i]);
 	return packed(writer);
 }
 

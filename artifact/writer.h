@@ -22,9 +22,9 @@
  *              and kept stacks about four, or when mt_writer_flush() is called.  The writer
  *              never holds more than one, and tables of 16 MiB at most.
  *
- * Modules, nodes and threads are in the file before all events of the same frame, mappings
- * and kept stacks, in their order, behind them; other records and events stay in their
- * order.
+ * Modules, symbols, nodes and threads are in the file before all events of the same frame,
+ * mappings and kept stacks, in their order, behind them; other records and events stay in
+ * their order.
  */
 #include <stdbool.h>
 
@@ -38,6 +38,7 @@ int mt_writer_new(int fd, const struct mt_header *header, struct mt_writer **ret
 void mt_writer_free(struct mt_writer *writer);
 
 int mt_writer_module(struct mt_writer *writer, const struct mt_module *module);
+int mt_writer_symbols(struct mt_writer *writer, const struct mt_module_symbols *symbols);
 int mt_writer_node(struct mt_writer *writer, const struct mt_node *node);
 int mt_writer_process(struct mt_writer *writer, const struct mt_process *process);
 int mt_writer_process_end(struct mt_writer *writer, const struct mt_process_end *end);

@@ -8,14 +8,19 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-static void put_text(FILE *file, const char *key, const char *text)
+static void put_bytes(FILE *file, const char *text)
 {
-	fprintf(file, " %s=", key);
 	for (; *text; text++)
 		if (isgraph((unsigned char)*text) && *text != '%' && *text != '#')
 			putc(*text, file);
 		else
 			fprintf(file, "%%%02x", (unsigned char)*text);
+}
+
+static void put_text(FILE *file, const char *key, const char *text)
+{
+	fprintf(file, " %s=", key);
+	put_bytes(file, text);
 }
 
 static int put_header(void *ctx, const struct mt_header *header)
@@ -42,6 +47,23 @@ static int put_module(void *ctx, const struct mt_module *module)
 	fprintf(file, " build_id=");
 	for (uint32_t i = 0; i < module->build_id_bytes; i++)
 		fprintf(file, "%02x", module->build_id[i]);
+	putc('\n', file);
+	return 0;
+}
+
+static int put_symbols(void *ctx, const struct mt_module_symbols *symbols)
+{
+	FILE *file = ctx;
+
+	fprintf(file, "symbols module=%" PRIu32 " left_out=%" PRIu64, symbols->module,
+		symbols->left_out);
+	for (uint32_t i = 0; i < symbols->len; i++) {
+		const struct mt_symbol *symbol = &symbols->symbols[i];
+
+		fprintf(file, " symbol=0x%" PRIx64 ",0x%" PRIx64 ",%" PRIu32 ",", symbol->offset,
+			symbol->bytes, symbol->info);
+		put_bytes(file, symbol->name);
+	}
 	putc('\n', file);
 	return 0;
 }
@@ -170,6 +192,7 @@ static int put_footer(void *ctx, const struct mt_footer *footer)
 const struct mt_reader_callbacks mt_artifact_text = {
 	.header = put_header,
 	.module = put_module,
+	.symbols = put_symbols,
 	.node = put_node,
 	.process = put_process,
 	.process_end = put_process_end,

@@ -11,6 +11,7 @@
  *   signature VERSION      instead of all else: only the start of a file of that version
  *   header       start wall capture budget machine program argv (again for each)
  *   module       id flags path build_id (hexadecimal)
+ *   symbols      module left_out, symbol=OFFSET,BYTES,INFO,NAME for each
  *   node         id parent module (- for none) offset exact
  *   process      id parent tgid how start exe name
  *   process-end  id end status
@@ -197,6 +198,38 @@ static void make_module(struct maker *maker, const struct line *line)
 	check(mt_writer_module(maker->writer, &module));
 }
 
+static void make_symbols(struct maker *maker, const struct line *line)
+{
+	struct mt_symbol list[MAX_WORDS];
+	struct mt_module_symbols symbols = {
+		.module = (uint32_t)number_of(line, "module", maker->module - 1),
+		.left_out = number_of(line, "left_out", 0),
+		.symbols = list,
+	};
+
+	for (unsigned int i = 0; i < line->n; i++) {
+		char *text = line->values[i];
+		uint64_t values[3];
+
+		if (!text || strcmp(line->keys[i], "symbol") != 0)
+			continue;
+		for (int n = 0; n < 3; n++) {
+			char *number_text = strsep(&text, ",");
+
+			if (!text)
+				die("a symbol has three numbers and a name");
+			values[n] = number(number_text);
+		}
+		list[symbols.len++] = (struct mt_symbol){
+			.offset = values[0],
+			.bytes = values[1],
+			.info = (uint32_t)values[2],
+			.name = text,
+		};
+	}
+	check(mt_writer_symbols(maker->writer, &symbols));
+}
+
 static void make_node(struct maker *maker, const struct line *line)
 {
 	struct mt_node node = {
@@ -378,6 +411,7 @@ static const struct {
 } makers[] = {
 	{ "header", make_header },
 	{ "module", make_module },
+	{ "symbols", make_symbols },
 	{ "node", make_node },
 	{ "process", make_process },
 	{ "process-end", make_process_end },

@@ -132,12 +132,26 @@ static char *every_byte(void)
 	return text;
 }
 
+static void put_symbols(struct sample *sample)
+{
+	const struct mt_symbol symbols[] = {
+		{ 0, 0, "", 0, 0 },
+		{ UINT64_MAX, UINT64_MAX, every_byte(), UINT32_MAX, 0 },
+		{ 0x1000, 0x20, "_ZN1a1bEv", 18, 0 },
+	};
+
+	PUT(sample, symbols, (struct mt_module_symbols){ 1, 3, 0, symbols });
+	PUT(sample, symbols, (struct mt_module_symbols){ 0, 0, UINT64_MAX, NULL });
+	PUT(sample, symbols, (struct mt_module_symbols){ 1, 1, 7, symbols + 2 });
+}
+
 static void put_tables(struct sample *sample)
 {
 	static const uint8_t build_id[20] = { 0, 1, 0xff, 0x80 };
 
 	PUT(sample, module, (struct mt_module){ .path = "", .flags = 0 });
 	PUT(sample, module, (struct mt_module){ 1, UINT32_MAX, every_byte(), build_id, 20 });
+	put_symbols(sample);
 	PUT(sample, process,
 	    (struct mt_process){ 1, 0, 1, MT_PROCESS_START, 0, "/bin/a b", "a\xff\n" });
 	PUT(sample, process,

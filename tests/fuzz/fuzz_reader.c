@@ -52,6 +52,16 @@ static int see_module(void *ctx, const struct mt_module *module)
 	return 0;
 }
 
+static int see_symbols(void *ctx, const struct mt_module_symbols *symbols)
+{
+	struct seen *seen = ctx;
+
+	must(symbols->module < seen->modules && symbols->len <= MT_SYMBOLS_LEN);
+	for (uint32_t i = 0; i < symbols->len; i++)
+		seen->bytes += strlen(symbols->symbols[i].name);
+	return 0;
+}
+
 static int see_node(void *ctx, const struct mt_node *node)
 {
 	struct seen *seen = ctx;
@@ -156,6 +166,7 @@ static void read_file(const uint8_t *bytes, size_t len)
 	static const struct mt_reader_callbacks callbacks = {
 		.header = see_header,
 		.module = see_module,
+		.symbols = see_symbols,
 		.node = see_node,
 		.process = see_process,
 		.process_end = see_process_end,

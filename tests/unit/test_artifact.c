@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <msgpack.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -434,6 +435,51 @@ START_TEST(bad_blocks)
 }
 END_TEST
 
+/* A symbol of so many elements, a number where a name should be if it is not named. */
+static void put_symbol(size_t elements, bool named)
+{
+	msgpack_pack_array(&packer, elements);
+	put_numbers(3);
+	if (named && elements > 3)
+		put_string("f");
+	else if (elements > 3)
+		put_numbers(1);
+	for (size_t i = 4; i < elements; i++)
+		msgpack_pack_nil(&packer);
+}
+
+/* 0: what a newer writer may add; the others are refused. */
+START_TEST(symbols_that_are_none)
+{
+	size_t len = _i == 1 ? MT_SYMBOLS_LEN + 1 : 2;
+	struct mt_reader_result result;
+	char *text;
+
+	begin_records(1);
+	put_header();
+	put_kind(MT_KIND_MODULE, 5);
+	msgpack_pack_int(&packer, 0);
+	put_numbers(1);
+	put_string("/lib");
+	put_string("");
+	put_kind(MT_KIND_SYMBOLS, _i == 2 ? 3 : 5);
+	msgpack_pack_int(&packer, _i == 3 ? 1 : 0);
+	msgpack_pack_int(&packer, _i == 4 ? -1 : 0);
+	if (_i != 2)
+		msgpack_pack_array(&packer, len);
+	for (size_t i = 0; _i != 2 && i < len; i++)
+		put_symbol(_i == 5 ? 3 : 4 + (_i == 0), _i != 6);
+	if (_i != 2)
+		msgpack_pack_nil(&packer);
+	put_footer();
+	ck_assert_int_eq(read_records(&result, &text), 0);
+	ck_assert_int_eq(result.complete, _i == 0);
+	ck_assert_int_eq(strstr(text, "symbol=0x1,0x2,3,f symbol=0x1,0x2,3,f\n") != NULL, _i == 0);
+	ck_assert_int_eq(strstr(result.problem, "symbols") != NULL, _i != 0);
+	free(text);
+}
+END_TEST
+
 START_TEST(newer_versions)
 {
 	static const uint64_t versions[] = { 2, UINT32_MAX, 1ULL << 32, UINT64_MAX };
@@ -669,6 +715,7 @@ int main(void)
 	tcase_add_test(tcase, unknown_kinds_are_skipped);
 	tcase_add_test(tcase, unknown_elements_and_columns_are_ignored);
 	tcase_add_loop_test(tcase, bad_blocks, 1, 15);
+	tcase_add_loop_test(tcase, symbols_that_are_none, 0, 7);
 	tcase_add_test(tcase, newer_versions);
 	tcase_add_test(tcase, what_is_no_artifact);
 	tcase_add_test(tcase, things_that_are_no_file);

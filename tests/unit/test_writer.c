@@ -278,7 +278,7 @@ START_TEST(many_kept_stacks)
 }
 END_TEST
 
-#define SAYINGS 8
+#define SAYINGS 9
 
 /* Says one thing again, and returns what that weighs: most of it zstd does not see twice. */
 static uint64_t say(struct mt_writer *writer, int what, uint32_t i)
@@ -286,6 +286,8 @@ static uint64_t say(struct mt_writer *writer, int what, uint32_t i)
 	static char text[4000];
 	struct mt_mapping map[64];
 	struct mt_module module = { .id = i, .path = text };
+	struct mt_symbol symbol = { .name = text };
+	struct mt_module_symbols symbols = { .len = 1, .symbols = &symbol };
 	struct mt_process process = { .id = i + 2, .exe = text };
 	struct mt_process_end end = { .id = 1 };
 	struct mt_thread_info thread = { .id = 1, .process = 1, .name = text };
@@ -319,6 +321,9 @@ static uint64_t say(struct mt_writer *writer, int what, uint32_t i)
 	case 6:
 		ck_assert_int_eq(mt_writer_kept_stack(writer, &stack), 0);
 		return MT_WEIGHT_KEPT_STACK;
+	case 7:
+		ck_assert_int_eq(mt_writer_symbols(writer, &symbols), 0);
+		return mt_weight_symbols(&symbols);
 	default:
 		if (mt_writer_event(writer, &event) < 0)
 			ck_abort_msg("event %u", i);
@@ -474,8 +479,14 @@ static int wrong_call(struct mt_writer *writer, int i)
 		return mt_writer_thread(writer, &(struct mt_thread_info){ .id = 3, .process = 1 });
 	case 12:
 		return mt_writer_thread(writer, &(struct mt_thread_info){ .id = 1, .process = 2 });
+	case 13:
+		return mt_writer_symbols(writer, &(struct mt_module_symbols){ 0 });
+	case 14:
+		ck_assert_int_eq(mt_writer_module(writer, &(struct mt_module){ .path = "" }), 0);
+		return mt_writer_symbols(writer,
+					 &(struct mt_module_symbols){ .len = MT_SYMBOLS_LEN + 1 });
 	default:
-		return wrong_keeping(writer, i - 13);
+		return wrong_keeping(writer, i - 15);
 	}
 }
 
@@ -690,7 +701,7 @@ int main(void)
 	tcase_add_test(tcase, order_of_kept_stacks);
 	tcase_add_test(tcase, many_kept_stacks);
 	tcase_add_loop_test(tcase, much_in_little, 0, SAYINGS);
-	tcase_add_loop_test(tcase, wrong_calls, 0, 24);
+	tcase_add_loop_test(tcase, wrong_calls, 0, 26);
 	tcase_add_test(tcase, after_the_end);
 	tcase_add_test(tcase, a_device_that_is_full);
 	tcase_add_loop_test(tcase, a_file_at_its_limit, 0, 2);
