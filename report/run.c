@@ -105,6 +105,30 @@ static int on_module(void *ctx, const struct mt_module *module)
 	return copy_string(module->path, &mine->path);
 }
 
+static int on_symbols(void *ctx, const struct mt_module_symbols *symbols)
+{
+	struct mt_run *run = ctx;
+	struct mt_run_module *mine;
+	int err;
+
+	if (symbols->module >= run->modules_len)
+		return -EPROTO;
+	mine = &run->modules[symbols->module];
+	if (symbols->left_out > mine->symbols_left_out)
+		mine->symbols_left_out = symbols->left_out;
+	err = mt_grow(&mine->symbols, &mine->symbols_room, mine->symbols_len + symbols->len,
+		      sizeof(*mine->symbols));
+	for (uint32_t i = 0; i < symbols->len && !err; i++) {
+		struct mt_symbol copy = symbols->symbols[i];
+
+		copy.name = strdup(copy.name);
+		if (!copy.name)
+			return -ENOMEM;
+		mine->symbols[mine->symbols_len++] = copy;
+	}
+	return err;
+}
+
 static int on_node(void *ctx, const struct mt_node *node)
 {
 	struct mt_run *run = ctx;
@@ -241,6 +265,15 @@ int mt_run_init(struct mt_run *run)
 	return 0;
 }
 
+static void module_done(struct mt_run_module *module)
+{
+	for (size_t i = 0; i < module->symbols_len; i++)
+		free((char *)module->symbols[i].name);
+	free(module->symbols);
+	free(module->path);
+	free(module->build_id);
+}
+
 void mt_run_done(struct mt_run *run)
 {
 	free(run->machine);
@@ -248,10 +281,8 @@ void mt_run_done(struct mt_run *run)
 	for (size_t i = 0; i < run->argc; i++)
 		free(run->argv[i]);
 	free(run->argv);
-	for (size_t i = 0; i < run->modules_len; i++) {
-		free(run->modules[i].path);
-		free(run->modules[i].build_id);
-	}
+	for (size_t i = 0; i < run->modules_len; i++)
+		module_done(&run->modules[i]);
 	free(run->modules);
 	free(run->nodes);
 	for (size_t i = 0; i < run->processes_len; i++) {
@@ -276,6 +307,7 @@ int mt_run_read(struct mt_run *run, int fd)
 	static const struct mt_reader_callbacks callbacks = {
 		.header = on_header,
 		.module = on_module,
+		.symbols = on_symbols,
 		.node = on_node,
 		.process = on_process,
 		.process_end = on_process_end,

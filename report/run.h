@@ -22,6 +22,9 @@ struct mt_run_module {
 	uint8_t *build_id;
 	uint32_t build_id_bytes;
 	uint32_t flags;
+	struct mt_symbol *symbols; /* as recorded; their names are the run's */
+	size_t symbols_len, symbols_room;
+	uint64_t symbols_left_out;
 };
 
 /* Ids below MT_NODE_FIRST are roots: they have no frame, stop is their own id. */

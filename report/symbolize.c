@@ -6,6 +6,7 @@
  *   A module's addresses are the file's own: each has a Dwfl for itself, and is reported
  *   there at bias 0.  Debug information may have a bias of its own (dwarf_bias).
  *   A file is open once, for the first module that it is: all others are that one's twins.
+ *   Symbols that were recorded are for a module that no file was found for.
  *   What is called is looked up by the last byte of the call, so that a call that ends its
  *   function, or its line, is not taken for what follows.
  */
@@ -14,7 +15,9 @@
 #include <dwarf.h>
 #include <elfutils/libdw.h>
 #include <elfutils/libdwfl.h>
+#include <inttypes.h>
 #include <search.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -30,6 +33,7 @@
 struct module {
 	int used;
 	const char *problem;
+	char *own_problem;   /* if it is not one of many's */
 	struct module *twin; /* has all that follows, if it is not NULL */
 	struct module *next; /* of those that are open */
 	dev_t dev;
@@ -93,6 +97,7 @@ void mt_symbolizer_free(struct mt_symbolizer *symbolizer)
 	for (size_t i = 0; i < symbolizer->run->modules_len; i++) {
 		struct module *module = &symbolizer->modules[i];
 
+		free(module->own_problem);
 		tdestroy(module->answers, free_answer);
 		mt_scopes_free(module->scopes);
 		mt_symbols_free(module->symbols);
@@ -201,6 +206,41 @@ static Dwfl_Module *find_file(const struct mt_symbolizer *symbolizer, struct mod
 	return reported;
 }
 
+/* Also if all were left out. */
+static int has_recorded(const struct mt_run_module *recorded)
+{
+	return recorded->symbols_len || recorded->symbols_left_out;
+}
+
+/* Without the file: functions, and why there are no lines. */
+static int use_recorded(struct module *module, const struct mt_run_module *recorded)
+{
+	int r;
+
+	if (!has_recorded(recorded))
+		return 0;
+	if (recorded->symbols_left_out)
+		r = asprintf(&module->own_problem,
+			     "%s; functions are as recorded, where %" PRIu64 " are left out",
+			     module->problem, recorded->symbols_left_out);
+	else
+		r = asprintf(&module->own_problem, "%s; functions are as recorded",
+			     module->problem);
+	if (r < 0) {
+		module->own_problem = NULL;
+		return -ENOMEM;
+	}
+	module->problem = module->own_problem;
+	return mt_symbols_new_recorded(recorded->symbols, recorded->symbols_len, &module->symbols);
+}
+
+/* Whether a file at the path could not be told from the one that was recorded, which was not
+ * there then. */
+static int is_elsewhere(const struct mt_run_module *recorded)
+{
+	return has_recorded(recorded) && !recorded->build_id_bytes;
+}
+
 static int open_module(struct mt_symbolizer *symbolizer, struct module *module,
 		       const struct mt_run_module *recorded)
 {
@@ -210,13 +250,19 @@ static int open_module(struct mt_symbolizer *symbolizer, struct module *module,
 	module->used = 1;
 	if (recorded->flags & MT_MODULE_VDSO || recorded->path[0] != '/') {
 		module->problem = "is not a file";
-		return 0;
+		return use_recorded(module, recorded);
+	}
+	if (is_elsewhere(recorded)) {
+		module->problem = "was not there, and has no build-id";
+		return use_recorded(module, recorded);
 	}
 	reported = find_file(symbolizer, module, recorded);
-	if (module->twin)
+	if (module->twin) {
 		module->problem = module->twin->problem;
-	if (!reported)
 		return 0;
+	}
+	if (!reported)
+		return use_recorded(module, recorded);
 	module->next = symbolizer->open;
 	symbolizer->open = module;
 	err = mt_symbols_new(reported, &module->symbols);

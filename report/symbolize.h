@@ -7,7 +7,8 @@
  *
  * Contract
  *   Input:     a run (report/run.h) that was read.  Its modules are looked for at their path,
- *              and only believed if they have the build-id that was recorded.
+ *              and only believed if they have the build-id that was recorded; else there are
+ *              the functions that were recorded, if any were.
  *   Ownership: the run is borrowed until mt_symbolizer_free(); what is returned is the
  *              symbolizer's.
  *   Errors:    -ENOMEM.  Whatever can not be named is not an error: its frame has no

@@ -7,7 +7,7 @@
  *   left.  reach is the greatest end so far: a search that walks back from the last start
  *   ends as soon as nothing before can contain the address.
  *   Symbols without a size (from assembly) end where the next one starts, and at the latest
- *   with their section.
+ *   with their section; the last of those that were recorded, which have none, at once.
  */
 #include "report/symbols.h"
 
@@ -35,10 +35,10 @@ struct mt_symbols {
 #define RANK_SIZED 4
 
 /* Of several names for one address, the one that a reader of the source knows. */
-static int rank(const GElf_Sym *sym)
+static int rank(unsigned int info, GElf_Xword size)
 {
-	int binding = GELF_ST_BIND(sym->st_info);
-	int ret = sym->st_size ? RANK_SIZED : 0;
+	unsigned int binding = GELF_ST_BIND(info);
+	int ret = size ? RANK_SIZED : 0;
 
 	if (binding == STB_GLOBAL || binding == STB_GNU_UNIQUE)
 		return ret + 2;
@@ -95,18 +95,20 @@ static int add_symbol(struct mt_symbols *symbols, Dwfl_Module *module, int index
 		.start = value,
 		.end = sym.st_size ? value + sym.st_size : section_end(elf, shndx, &sym, value),
 		.name = name,
-		.rank = rank(&sym),
+		.rank = rank(sym.st_info, sym.st_size),
 	};
 	return 0;
 }
 
-/* One symbol an address, ends for those without a size, and reach. */
+/* Sorted: one symbol an address, ends for those without a size, and reach. */
 static void finish(struct mt_symbols *symbols)
 {
 	struct symbol *all = symbols->symbols;
 	GElf_Addr reach = 0;
 	size_t n = 0;
 
+	if (symbols->len)
+		qsort(all, symbols->len, sizeof(*all), by_start);
 	for (size_t i = 0; i < symbols->len; i++)
 		if (!n || all[n - 1].start != all[i].start)
 			all[n++] = all[i];
@@ -135,8 +137,41 @@ int mt_symbols_new(Dwfl_Module *module, struct mt_symbols **ret)
 			return err;
 		}
 	}
-	if (symbols->len)
-		qsort(symbols->symbols, symbols->len, sizeof(*symbols->symbols), by_start);
+	finish(symbols);
+	*ret = symbols;
+	return 0;
+}
+
+int mt_symbols_new_recorded(const struct mt_symbol *recorded, size_t len, struct mt_symbols **ret)
+{
+	struct mt_symbols *symbols = calloc(1, sizeof(*symbols));
+	GElf_Addr last = 0;
+	int err;
+
+	if (!symbols)
+		return -ENOMEM;
+	err = mt_grow(&symbols->symbols, &symbols->room, len, sizeof(*symbols->symbols));
+	if (err) {
+		mt_symbols_free(symbols);
+		return err;
+	}
+	for (size_t i = 0; i < len; i++)
+		if (recorded[i].offset > last)
+			last = recorded[i].offset;
+	for (size_t i = 0; i < len; i++) {
+		const struct mt_symbol *symbol = &recorded[i];
+		GElf_Addr end = symbol->bytes ? symbol->offset + symbol->bytes : last;
+
+		/* Without a name it says nothing; nor does one that ends before it starts. */
+		if (!symbol->name[0] || end < symbol->offset)
+			continue;
+		symbols->symbols[symbols->len++] = (struct symbol){
+			.start = symbol->offset,
+			.end = end,
+			.name = symbol->name,
+			.rank = rank(symbol->info, symbol->bytes),
+		};
+	}
 	finish(symbols);
 	*ret = symbols;
 	return 0;

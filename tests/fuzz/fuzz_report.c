@@ -181,6 +181,11 @@ static struct artifact_bytes make_artifact(void)
 	const struct mt_thread_info threads[] = { { 1, 1, 7, 1, "main" }, { 2, 2, 8, 5, "\"" } };
 	const struct mt_process_end ends[] = { { 2, 9000, 0 }, { 1, 9001, 11 } };
 	const struct mt_not_tracked not_tracked = { 9, "/bin/\x7f", "statically linked" };
+	const struct mt_symbol symbols[] = { { 0x1000, 0x1000, "_ZN1a1bEv", 18, 0 },
+					     { 0x2000, 0, "\xc2\x9b", 2, 0 },
+					     { 0x2000, UINT64_MAX, "c", 34, 0 },
+					     { 0x4000, 0, "\"", 18, 0 } };
+	const struct mt_module_symbols recorded = { 0, 4, 3, symbols };
 	const struct mt_node one_frame = { MT_NODE_FIRST + 6, MT_STOP_END, 1, 0x2345, 0 };
 	const struct mt_footer footer = { .end_ns = 9002, .events = 200 };
 	int fd = artifact_fd("", 0);
@@ -193,6 +198,7 @@ static struct artifact_bytes make_artifact(void)
 		fuzz_must(mt_writer_module(writer, &modules[i]) == 0 &&
 			  mt_writer_process(writer, &processes[i]) == 0 &&
 			  mt_writer_thread(writer, &threads[i]) == 0);
+	fuzz_must(mt_writer_symbols(writer, &recorded) == 0);
 	for (uint32_t i = 0; i < 6; i++) {
 		struct mt_node node = { .id = MT_NODE_FIRST + i,
 					.parent = i % 3 ? MT_NODE_FIRST + i - 1 : i / 3 + 1,
