@@ -7,7 +7,9 @@
  *     kind of a struct item, the fixed struct, then its strings, each with its NUL, or its
  *     array; the whole is padded to 8 bytes, so that the structs are aligned where they lie,
  *     and arrays, behind structs that are multiples of 8, too.
- *   - Pointers in a stored struct mean nothing: they are set again when it is handed on.
+ *   - Pointers in a stored struct mean nothing: they are set again when it is handed on.  But
+ *     those of an array's elements, to strings in the batch, are set when it is put in: a batch
+ *     stays where it is.
  */
 #include "collector/batch.h"
 
@@ -28,7 +30,8 @@ enum { TAG_EVENT = 0x80, TAG_NODE };
 _Static_assert(sizeof(struct mt_batch_event) % 8 == 0 && sizeof(struct mt_batch_node) % 8 == 0,
 	       "what is behind these would not be aligned");
 
-_Static_assert(sizeof(struct mt_mappings) % 8 == 0 && sizeof(struct mt_kept_stack) % 8 == 0,
+_Static_assert(sizeof(struct mt_mappings) % 8 == 0 && sizeof(struct mt_module_symbols) % 8 == 0 &&
+		       sizeof(struct mt_kept_stack) % 8 == 0,
 	       "arrays behind these would not be aligned");
 
 /* What follows the fixed struct. */
@@ -149,6 +152,32 @@ static int append_module(struct mt_batch *batch, const struct mt_module *module)
 	return append(batch, MT_BATCH_MODULE, module, sizeof(*module), tails, 2);
 }
 
+static int append_symbols(struct mt_batch *batch, const struct mt_module_symbols *symbols)
+{
+	size_t array = symbols->len * sizeof(*symbols->symbols);
+	size_t len = sizeof(*symbols) + array;
+	struct mt_symbol *list;
+	char *at;
+	int r;
+
+	for (uint32_t i = 0; i < symbols->len; i++)
+		len += string(symbols->symbols[i].name).len;
+	r = reserve(batch, MT_BATCH_SYMBOLS, len, &at);
+	if (r < 0)
+		return r;
+	memcpy(at, symbols, sizeof(*symbols));
+	list = (struct mt_symbol *)(at + sizeof(*symbols));
+	at += sizeof(*symbols) + array;
+	for (uint32_t i = 0; i < symbols->len; i++) {
+		struct tail name = string(symbols->symbols[i].name);
+
+		list[i] = symbols->symbols[i];
+		list[i].name = memcpy(at, name.bytes, name.len);
+		at += name.len;
+	}
+	return 0;
+}
+
 static int append_process(struct mt_batch *batch, const struct mt_process *process)
 {
 	const struct tail tails[] = { string(process->exe), string(process->name) };
@@ -193,6 +222,8 @@ int mt_batch_add(struct mt_batch *batch, enum mt_batch_kind kind, const void *re
 		return append(batch, kind, record, sizeof(struct mt_event), NULL, 0);
 	case MT_BATCH_MODULE:
 		return append_module(batch, record);
+	case MT_BATCH_SYMBOLS:
+		return append_symbols(batch, record);
 	case MT_BATCH_PROCESS:
 		return append_process(batch, record);
 	case MT_BATCH_PROCESS_END:
@@ -246,6 +277,14 @@ static int write_module(struct mt_writer *writer, const void *fixed)
 	return mt_writer_module(writer, &module);
 }
 
+static int write_symbols(struct mt_writer *writer, const void *fixed)
+{
+	struct mt_module_symbols symbols = *(const struct mt_module_symbols *)fixed;
+
+	symbols.symbols = (const void *)((const char *)fixed + sizeof(symbols));
+	return mt_writer_symbols(writer, &symbols);
+}
+
 static int write_process(struct mt_writer *writer, const void *fixed)
 {
 	struct mt_process process = *(const struct mt_process *)fixed;
@@ -297,6 +336,8 @@ static int write_item(struct mt_writer *writer, const struct item *item)
 		return mt_writer_event(writer, fixed);
 	case MT_BATCH_MODULE:
 		return write_module(writer, fixed);
+	case MT_BATCH_SYMBOLS:
+		return write_symbols(writer, fixed);
 	case MT_BATCH_PROCESS:
 		return write_process(writer, fixed);
 	case MT_BATCH_PROCESS_END:

@@ -24,6 +24,7 @@
 enum mt_batch_kind {
 	MT_BATCH_EVENT,	      /* struct mt_event */
 	MT_BATCH_MODULE,      /* struct mt_module */
+	MT_BATCH_SYMBOLS,     /* struct mt_module_symbols */
 	MT_BATCH_PROCESS,     /* struct mt_process */
 	MT_BATCH_PROCESS_END, /* struct mt_process_end */
 	MT_BATCH_THREAD,      /* struct mt_thread_info */

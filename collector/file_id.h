@@ -32,3 +32,10 @@ static inline bool mt_file_id_same(const struct mt_file_id *a, const struct mt_f
 	       a->mtime.tv_sec == b->mtime.tv_sec && a->mtime.tv_nsec == b->mtime.tv_nsec &&
 	       a->ctime.tv_sec == b->ctime.tv_sec && a->ctime.tv_nsec == b->ctime.tv_nsec;
 }
+
+/*
+ * Whether somebody who looks at path later is likely to find the file there: it has a name, and
+ * is there now, as seen from here, and from where this run was started: the furthest of our
+ * ancestors that lets us look there, as our own mount namespace may end with the run.
+ */
+bool mt_file_id_stays(const struct mt_file_id *file, const char *path);

@@ -20,6 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "artifact/format.h"
 #include "base/build_id.h"
 #include "base/cleanup.h"
 #include "base/err.h"
@@ -343,6 +344,39 @@ static int read_unwind_information(struct mt_image *image, const struct reading 
 	return 0;
 }
 
+/* The functions in the section of symbols of a type; none where they can not be read. */
+static int read_symbol_section(const struct reading *reading, uint32_t type,
+			       struct mt_symbol_table *ret)
+{
+	mt_cleanup(mt_freep) void *table = NULL, *strings = NULL;
+	const Elf64_Shdr *shdr = NULL, *its_strings;
+	int r;
+
+	for (size_t i = 0; i < reading->shdr_len && !shdr; i++)
+		if (reading->shdrs[i].sh_type == type)
+			shdr = &reading->shdrs[i];
+	if (!shdr || shdr->sh_entsize != sizeof(Elf64_Sym) || shdr->sh_link >= reading->shdr_len)
+		return 0;
+	its_strings = &reading->shdrs[shdr->sh_link];
+	if (its_strings->sh_type != SHT_STRTAB)
+		return 0;
+	r = read_new(&reading->source, shdr->sh_offset, shdr->sh_size, &table);
+	if (r == 0)
+		r = read_new(&reading->source, its_strings->sh_offset, its_strings->sh_size,
+			     &strings);
+	if (r < 0)
+		return r == -ENOMEM ? r : 0;
+	return mt_symbol_table_read(table, shdr->sh_size / sizeof(Elf64_Sym), strings,
+				    its_strings->sh_size, ret);
+}
+
+static int read_symbols(const struct reading *reading, struct mt_symbol_table *ret)
+{
+	int r = read_symbol_section(reading, SHT_SYMTAB, ret);
+
+	return r < 0 || ret->len ? r : read_symbol_section(reading, SHT_DYNSYM, ret);
+}
+
 static void reading_done(struct reading *reading)
 {
 	free(reading->phdrs);
@@ -350,7 +384,7 @@ static void reading_done(struct reading *reading)
 	free(reading->names);
 }
 
-static int image_new(const struct source *source, struct mt_image **ret)
+static int image_new(const struct source *source, bool with_symbols, struct mt_image **ret)
 {
 	mt_cleanup(reading_done) struct reading reading = { .source = *source };
 	mt_cleanup(mt_image_unrefp) struct mt_image *image = NULL;
@@ -375,8 +409,12 @@ static int image_new(const struct source *source, struct mt_image **ret)
 	if (r < 0)
 		return r;
 	r = read_unwind_information(image, &reading);
+	if (r == 0 && with_symbols)
+		r = read_symbols(&reading, &image->symbols);
 	if (r < 0)
 		return r;
+	image->bytes += image->symbols.len * sizeof(*image->symbols.symbols) +
+			image->symbols.name_bytes;
 	*ret = mt_take_ptr(image);
 	return 0;
 }
@@ -398,6 +436,8 @@ static int find_path(int fd, char **ret)
 int mt_image_new_fd(int fd, struct mt_image **ret)
 {
 	mt_cleanup(mt_image_unrefp) struct mt_image *image = NULL;
+	mt_cleanup(mt_freep) char *path = NULL;
+	struct mt_file_id file;
 	struct stat st;
 	int r;
 
@@ -405,13 +445,15 @@ int mt_image_new_fd(int fd, struct mt_image **ret)
 		return mt_neg_errno();
 	if (!S_ISREG(st.st_mode))
 		return -EINVAL;
-	r = image_new(&(struct source){ .fd = fd, .size = (uint64_t)st.st_size }, &image);
+	file = mt_file_id_of(&st);
+	r = find_path(fd, &path);
+	if (r == 0)
+		r = image_new(&(struct source){ .fd = fd, .size = (uint64_t)st.st_size },
+			      !mt_file_id_stays(&file, path), &image);
 	if (r < 0)
 		return r;
-	image->file = mt_file_id_of(&st);
-	r = find_path(fd, &image->path);
-	if (r < 0)
-		return r;
+	image->file = file;
+	image->path = mt_take_ptr(path);
 	*ret = mt_take_ptr(image);
 	return 0;
 }
@@ -419,7 +461,7 @@ int mt_image_new_fd(int fd, struct mt_image **ret)
 int mt_image_new_memory(const void *bytes, size_t len, struct mt_image **ret)
 {
 	mt_cleanup(mt_image_unrefp) struct mt_image *image = NULL;
-	int r = image_new(&(struct source){ .fd = -1, .bytes = bytes, .size = len }, &image);
+	int r = image_new(&(struct source){ .fd = -1, .bytes = bytes, .size = len }, false, &image);
 
 	if (r < 0)
 		return r;
@@ -447,6 +489,7 @@ void mt_image_unref(struct mt_image *image)
 	free(image->eh_frame_hdr);
 	free(image->eh_frame);
 	free(image->debug_frame);
+	mt_symbol_table_done(&image->symbols);
 	free(image->code);
 	free(image->path);
 	free(image->copy);
@@ -461,8 +504,8 @@ bool mt_image_is_code(const struct mt_image *image, uint64_t vaddr)
 	return false;
 }
 
-/* Code of the image's file; fails where that is not there as it was. */
-static int read_again(const struct mt_image *image, uint64_t offset, uint8_t *to, size_t len)
+/* The image's file, to be read from; fails where that is not there as it was. */
+static int open_again(const struct mt_image *image, struct source *ret)
 {
 	mt_cleanup(mt_closep) int fd = -1;
 	struct mt_file_id now;
@@ -478,7 +521,40 @@ static int read_again(const struct mt_image *image, uint64_t offset, uint8_t *to
 	now = mt_file_id_of(&st);
 	if (!mt_file_id_same(&now, &image->file))
 		return -ESTALE;
-	return read_at(&(struct source){ .fd = fd, .size = (uint64_t)st.st_size }, offset, to, len);
+	ret->size = (uint64_t)st.st_size;
+	ret->fd = mt_take_fd(&fd);
+	return 0;
+}
+
+static int read_again(const struct mt_image *image, uint64_t offset, uint8_t *to, size_t len)
+{
+	struct source source = { .fd = -1 };
+	int r = open_again(image, &source);
+
+	if (r < 0)
+		return r;
+	r = read_at(&source, offset, to, len);
+	close(source.fd);
+	return r;
+}
+
+int mt_image_read_symbols(const struct mt_image *image, struct mt_symbol_table *ret)
+{
+	mt_cleanup(reading_done) struct reading reading = { .source.fd = -1 };
+	struct mt_symbol_table found = { 0 };
+	int r = open_again(image, &reading.source);
+
+	if (r == 0)
+		r = read_segments(&reading);
+	if (r == 0)
+		r = read_section_headers(&reading);
+	if (r == 0)
+		r = read_symbols(&reading, &found);
+	mt_closep(&reading.source.fd);
+	if (r == -ENOMEM)
+		return r;
+	*ret = found;
+	return 0;
 }
 
 ssize_t mt_image_read_before(const struct mt_image *image, uint64_t vaddr, uint8_t *ret, size_t len)

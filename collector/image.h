@@ -15,13 +15,16 @@
  *              missing or malformed are as if the file had fewer.
  *   Threads:   an image does not change once it is made; references are counted atomically.
  *   Bounds:    memory is that of the unwind sections, each MT_IMAGE_SECTION_BYTES at most,
- *              also after decompression; of an image that was made of bytes, those too.
+ *              also after decompression; of an image that was made of bytes, those too; and
+ *              of symbols, as collector/symbol_table.h has it.  A symbol table and its strings,
+ *              of so many bytes each, are in memory while it is read.
  *
  * What is needed is read into memory when the image is made, not mapped: somebody may
  * replace or truncate the file at any time, and a mapping would raise SIGBUS then.  But for
  * code, of which there is much and little is asked for: that is read from the file, if it is
  * at its path and as it was.  It is not held open in between, which would keep its file
- * system from being unmounted.
+ * system from being unmounted.  Nor are symbols read: who reads the recording finds them in
+ * the file, if that is likely to stay.
  */
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -31,6 +34,7 @@
 
 #include "collector/cfi.h"
 #include "collector/file_id.h"
+#include "collector/symbol_table.h"
 
 #define MT_IMAGE_SECTION_BYTES (256u * 1024 * 1024)
 #define MT_BUILD_ID_BYTES 64
@@ -50,6 +54,8 @@ struct mt_image {
 	size_t code_len;
 	uint8_t *eh_frame_hdr, *eh_frame, *debug_frame; /* what cfi borrows */
 	struct mt_cfi cfi;
+	/* Of a file that has been found where it is not likely to stay; else there are none. */
+	struct mt_symbol_table symbols;
 	/* Where code is read from. */
 	char *path; /* of the file when it was read; NULL: not told */
 	struct mt_file_id file;
@@ -73,6 +79,10 @@ bool mt_image_is_code(const struct mt_image *image, uint64_t vaddr);
  */
 ssize_t mt_image_read_before(const struct mt_image *image, uint64_t vaddr, uint8_t *ret,
 			     size_t len);
+
+/* The functions in the image's file, read from it again: none if it is not at its path as it
+ * was. */
+int mt_image_read_symbols(const struct mt_image *image, struct mt_symbol_table *ret);
 
 static inline void mt_image_unrefp(struct mt_image **image)
 {

@@ -22,6 +22,7 @@ noinst_LIBRARIES += %D%/libcollector.a %D%/libunwinder.a
 	%D%/dwarf_cursor.h	\
 	%D%/expression.c	\
 	%D%/expression.h	\
+	%D%/file_id.c		\
 	%D%/file_id.h		\
 	%D%/frame_pointer.c	\
 	%D%/frame_pointer.h	\
@@ -34,6 +35,8 @@ noinst_LIBRARIES += %D%/libcollector.a %D%/libunwinder.a
 	%D%/regular.h		\
 	%D%/space.c		\
 	%D%/space.h		\
+	%D%/symbol_table.c	\
+	%D%/symbol_table.h	\
 	%D%/unwind.c		\
 	%D%/unwind.h		\
 	%D%/unwind_full.c	\

@@ -8,6 +8,8 @@
  *   - The image is looked for anew for each process, by paths that only that process
  *     makes true; the cache below knows files by device and inode, so that finding the
  *     same file again costs an open.
+ *   - A module's functions are those of the first file that is found for it: others have its
+ *     build-id, or there is none to tell them by.
  */
 #include "collector/modules.h"
 
@@ -18,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "artifact/weight.h"
 #include "base/build_id.h"
 #include "base/cleanup.h"
 #include "collector/images.h"
@@ -35,6 +38,7 @@ struct known {
 	uint8_t build_id[20];
 	uint32_t build_id_bytes;
 	uint32_t hash;
+	bool named; /* its functions were put, or will be found in its file */
 };
 
 struct mt_modules {
@@ -47,6 +51,7 @@ struct mt_modules {
 	uint32_t *table;    /* id + 1, at hash or behind; 0: free */
 	uint32_t table_len; /* a power of two */
 	uint64_t missing;
+	size_t symbols_weight; /* of all that were put */
 };
 
 static void modules_freep(struct mt_modules **modules)
@@ -299,6 +304,48 @@ static int get_id(struct mt_modules *m, const struct mt_module_record *head, con
 	return mt_encode_put(m->encode, MT_BATCH_MODULE, &module);
 }
 
+/* What of a table there is no room for is counted as left out. */
+static int put_table(struct mt_modules *m, uint32_t id, const struct mt_symbol_table *table)
+{
+	size_t weight = table->len * MT_WEIGHT_SYMBOL + table->name_bytes, n = 0;
+	struct mt_symbol_table none = { .left_out = table->left_out + table->len };
+	struct mt_module_symbols piece;
+	int r;
+
+	_Static_assert(MT_SYMBOLS_LEN * sizeof(struct mt_symbol) + MT_SYMBOL_TABLE_PIECE_BYTES <=
+			       MT_BATCH_BYTES - 1024,
+		       "a piece has room in a batch");
+	if (weight > MT_MODULES_SYMBOLS_WEIGHT - m->symbols_weight)
+		table = &none;
+	else
+		m->symbols_weight += weight;
+	if (!table->len && !table->left_out)
+		return 0;
+	do {
+		n += mt_symbol_table_piece(table, n, &piece);
+		piece.module = id;
+		r = mt_encode_put(m->encode, MT_BATCH_SYMBOLS, &piece);
+	} while (r == 0 && n < table->len);
+	return r;
+}
+
+/* The functions of a module whose file was found, if it will not be found at its path. */
+static int put_symbols(struct mt_modules *m, uint32_t id, const struct mt_image *image)
+{
+	mt_cleanup(mt_symbol_table_done) struct mt_symbol_table read = { 0 };
+	int r;
+
+	if (m->known[id].named || image == m->vdso)
+		return 0;
+	m->known[id].named = true;
+	if (mt_file_id_stays(&image->file, m->known[id].path))
+		return 0;
+	if (image->symbols.len || image->symbols.left_out)
+		return put_table(m, id, &image->symbols);
+	r = mt_image_read_symbols(image, &read);
+	return r < 0 ? r : put_table(m, id, &read);
+}
+
 /* The list is complete: the space is that from here on. */
 static int end_list(struct mt_space *space, struct mt_space *listing)
 {
@@ -336,6 +383,8 @@ int mt_modules_apply(struct mt_modules *m, struct mt_space *space, struct mt_spa
 	r = get_id(m, &head, path, &range.module);
 	if (r == 0)
 		r = find_image(m, tgid, &head, path, &image);
+	if (r == 0 && image)
+		r = put_symbols(m, range.module, image);
 	if (r < 0)
 		return r;
 	range.image = image;

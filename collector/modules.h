@@ -9,21 +9,29 @@
  * the path alone; what is found counts only if its build-id is the one that the process has
  * in memory.  The vDSO's is our own (collector/vdso.h).
  *
+ * Names of functions are looked up later, in the file at the module's path.  If that is not the
+ * file that was found here, as one that was deleted, is in memory, or on a mount of the process's
+ * own, its functions are put behind the module, once.
+ *
  * Contract
  *   Input:     MT_RECORD_MODULE records, checked here; paths with any bytes.
  *   Ownership: mt_modules_new() gives an object for mt_modules_free(), which takes NULL;
- *              encode is borrowed, and is put each new module.
+ *              encode is borrowed, and is put each new module and its functions.
  *   Errors:    -EBADMSG: not a record, or more than there can be; -ENOMEM; what
  *              mt_encode_put() returns.  A file that is not found is no error: its code
  *              is in no CFI.
  *   Threads:   one.
- *   Bounds:    distinct modules of the run.
+ *   Bounds:    distinct modules of the run; of functions that are put, what they weigh in
+ *              the artifact, MT_MODULES_SYMBOLS_WEIGHT in all.
  */
 #include <stddef.h>
 #include <stdint.h>
 
 #include "collector/encode.h"
 #include "collector/space.h"
+
+/* A part of MT_READER_DEFINED_BYTES. */
+#define MT_MODULES_SYMBOLS_WEIGHT (64u * 1024 * 1024)
 
 struct mt_modules;
 

@@ -55,6 +55,8 @@ struct elf_parts {
 	const uint64_t *table; /* pairs of start and FDE offset */
 	size_t table_len;      /* in pairs */
 	bool with_sections, compressed;
+	uint32_t
+		symbols; /* SHT_SYMTAB or SHT_DYNSYM: has ELF_FUNCTION, of 0x80 bytes at ELF_TEXT */
 	const uint8_t *text;
 	size_t text_len;
 };
@@ -62,6 +64,7 @@ struct elf_parts {
 #define ELF_TEXT 0x1000
 #define ELF_TEXT_END 0x3000
 #define ELF_EH_FRAME 0x4000
+#define ELF_FUNCTION "function_of_the_file"
 #define ELF_BUILD_ID "0123456789abcdefghij"
 
 void elf_put(struct cfi_bytes *ret, const struct elf_parts *parts);

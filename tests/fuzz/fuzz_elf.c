@@ -240,6 +240,11 @@ void fuzz_corpus(void)
 
 	elf_put(&file, &parts);
 	fuzz_try_around(file.bytes, file.len, 1);
+	parts.symbols = SHT_SYMTAB;
+	elf_put(&file, &parts);
+	fuzz_try_around(file.bytes, file.len, 1);
+	parts.symbols = 0;
+	elf_put(&file, &parts);
 	put_calls(&file);
 	fuzz_try_around(file.bytes, file.len, 1);
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {

@@ -87,6 +87,19 @@ def one_packaging(capture, make, expected):
         yield "there is no chain"
 
 
+def mount_of_the_run(capture):
+    """memtrack-run, too, is in a mount namespace that ends with it: so does the program's file."""
+    script = 'mount -t tmpfs none /mnt && cp "$0" /mnt/packaged && exec "$@" /mnt/packaged'
+    result = tracked.run(["unshare", "-m", "sh", "-c", script, PROGRAM, tracked.RUN, "-o",
+                          os.path.abspath("run.mtk"), f"--capture={capture}", "--"])
+    if result.status:
+        yield f"{result}"
+        return
+    found = chains_of("run.mtk", BYTES)
+    if not found or any(stop != "end" or names[:len(NAMED)] != NAMED for names, stop in found):
+        yield f"{found} do not begin with {NAMED}"
+
+
 def debug_packagings(capture):
     for name, make, expected in PACKAGINGS:
         yield from in_place(name, one_packaging, capture, make, expected)

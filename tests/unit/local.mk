@@ -164,8 +164,8 @@ unwind_test_libs = collector/libunwinder.a $(unwinder_libs) $(CHECK_LIBS)
 cfi_bytes = tests/cfi_bytes.c tests/cfi_bytes.h
 
 unit_tests += %D%/test_call_site %D%/test_call_tree %D%/test_cfi %D%/test_expression	\
-	%D%/test_frame_pointer %D%/test_image %D%/test_space %D%/test_teach %D%/test_unwind	\
-	%D%/test_unwind_live
+	%D%/test_frame_pointer %D%/test_image %D%/test_space %D%/test_symbol_table	\
+	%D%/test_teach %D%/test_unwind %D%/test_unwind_live
 %C%_test_call_site_SOURCES  = %D%/test_call_site.c %D%/call_forms.S %D%/call_forms.h	\
 	$(cfi_bytes)
 %C%_test_call_site_CFLAGS   = $(unit_cflags)
@@ -188,6 +188,9 @@ unit_tests += %D%/test_call_site %D%/test_call_tree %D%/test_cfi %D%/test_expres
 %C%_test_space_SOURCES      = %D%/test_space.c $(cfi_bytes)
 %C%_test_space_CFLAGS       = $(unit_cflags)
 %C%_test_space_LDADD        = $(unwind_test_libs)
+%C%_test_symbol_table_SOURCES = %D%/test_symbol_table.c
+%C%_test_symbol_table_CFLAGS  = $(unit_cflags)
+%C%_test_symbol_table_LDADD   = $(unwind_test_libs)
 %C%_test_teach_SOURCES      = %D%/test_teach.c $(cfi_bytes)
 %C%_test_teach_CFLAGS       = $(unit_cflags)
 %C%_test_teach_LDADD        = $(collector_test_libs)

@@ -18,6 +18,10 @@ static const uint8_t build_id[3] = { 0, 1, 0xff };
 static const struct mt_module module = { .path = "/lib/x\n\xff",
 					 .build_id = build_id,
 					 .build_id_bytes = sizeof(build_id) };
+static const struct mt_symbol symbol[3] = { { 1, 2, "f", 3, 0 },
+					    { UINT64_MAX, 0, "", 0, 0 },
+					    { 4, UINT64_MAX, "long\n\xff", UINT32_MAX, 0 } };
+static const struct mt_module_symbols symbols = { .len = 3, .left_out = 9, .symbols = symbol };
 static const struct mt_process process = { .id = 1, .exe = "/bin/a", .name = "" };
 static const struct mt_thread_info thread = { .id = 1, .process = 1, .name = "worker" };
 static const struct mt_node node = { .id = MT_NODE_FIRST, .parent = MT_STOP_END, .offset = 1 };
@@ -43,6 +47,7 @@ static const struct {
 	{ MT_BATCH_THREAD, &thread },	  { MT_BATCH_EVENT, &event },
 	{ MT_BATCH_NOT_TRACKED, &other }, { MT_BATCH_PROCESS_END, &end },
 	{ MT_BATCH_MAPPINGS, &mappings }, { MT_BATCH_KEPT_STACK, &stack },
+	{ MT_BATCH_SYMBOLS, &symbols },
 };
 
 #define N_ALL (sizeof(all) / sizeof(all[0]))
@@ -64,6 +69,20 @@ static int see_module(void *ctx, const struct mt_module *seen)
 	ck_assert_str_eq(seen->path, module.path);
 	ck_assert_uint_eq(seen->build_id_bytes, sizeof(build_id));
 	ck_assert_mem_eq(seen->build_id, build_id, sizeof(build_id));
+	return 0;
+}
+
+static int see_symbols(void *ctx, const struct mt_module_symbols *seen)
+{
+	++*(int *)ctx;
+	ck_assert_uint_eq(seen->len, 3);
+	ck_assert_uint_eq(seen->left_out, 9);
+	for (int i = 0; i < 3; i++) {
+		ck_assert_uint_eq(seen->symbols[i].offset, symbol[i].offset);
+		ck_assert_uint_eq(seen->symbols[i].bytes, symbol[i].bytes);
+		ck_assert_uint_eq(seen->symbols[i].info, symbol[i].info);
+		ck_assert_str_eq(seen->symbols[i].name, symbol[i].name);
+	}
 	return 0;
 }
 
@@ -166,6 +185,7 @@ static int see_stack(void *ctx, const struct mt_kept_stack *seen)
 START_TEST(comes_out_as_it_went_in)
 {
 	static const struct mt_reader_callbacks callbacks = { .module = see_module,
+							      .symbols = see_symbols,
 							      .process = see_process,
 							      .process_end = see_end,
 							      .thread = see_thread,
@@ -193,7 +213,7 @@ START_TEST(comes_out_as_it_went_in)
 	ck_assert_int_eq((int)lseek(fd, 0, SEEK_SET), 0);
 	ck_assert_int_eq(mt_reader_read(fd, &callbacks, &n, &result), 0);
 	ck_assert(result.complete);
-	ck_assert_int_eq(n, 5);
+	ck_assert_int_eq(n, 6);
 	close(fd);
 }
 END_TEST

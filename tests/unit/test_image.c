@@ -13,6 +13,7 @@
 #include <unistd.h>
 #include <zstd.h>
 
+#include "artifact/format.h"
 #include "collector/images.h"
 #include "tests/cfi_bytes.h"
 
@@ -339,6 +340,54 @@ START_TEST(every_damage)
 }
 END_TEST
 
+static void put_symbols(uint32_t type)
+{
+	struct elf_parts parts = { .with_sections = true, .symbols = type };
+
+	elf_put(&file, &parts);
+}
+
+static void expect_function(const struct mt_symbol_table *found)
+{
+	ck_assert_uint_eq(found->len, 1);
+	ck_assert_str_eq(found->symbols[0].name, ELF_FUNCTION);
+	ck_assert_uint_eq(found->symbols[0].offset, ELF_TEXT);
+}
+
+/* Of a file without a name they are there, of others they are read when they are asked for. */
+START_TEST(symbols)
+{
+	char name[] = "image-XXXXXX";
+	struct mt_symbol_table found = { 0 };
+	int fd;
+
+	put_symbols(_i ? SHT_DYNSYM : SHT_SYMTAB);
+	fd = file_fd(file.len);
+	ck_assert_int_eq(mt_image_new_fd(fd, &image), 0);
+	close(fd);
+	expect_function(&image->symbols);
+	ck_assert_int_eq(open_memory(file.len), 0);
+	ck_assert_uint_eq(image->symbols.len, 0);
+
+	mt_image_unref(image);
+	image = NULL;
+	fd = mkstemp(name);
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(write(fd, file.bytes, file.len), (ssize_t)file.len);
+	ck_assert_int_eq(mt_image_new_fd(fd, &image), 0);
+	ck_assert_uint_eq(image->symbols.len, 0);
+	ck_assert_int_eq(mt_image_read_symbols(image, &found), 0);
+	expect_function(&found);
+	mt_symbol_table_done(&found);
+	found = (struct mt_symbol_table){ 0 };
+	ck_assert_int_eq(write(fd, "", 1), 1);
+	ck_assert_int_eq(mt_image_read_symbols(image, &found), 0);
+	ck_assert_uint_eq(found.len, 0);
+	close(fd);
+	ck_assert_int_eq(unlink(name), 0);
+}
+END_TEST
+
 START_TEST(kept_images)
 {
 	struct mt_images *images;
@@ -453,6 +502,7 @@ int main(void)
 	tcase_add_test(tcase, code_elsewhere);
 	tcase_add_loop_test(tcase, every_truncation, 0, 8);
 	tcase_add_loop_test(tcase, every_damage, 0, 4);
+	tcase_add_loop_test(tcase, symbols, 0, 2);
 	tcase_add_test(tcase, kept_images);
 	tcase_add_test(tcase, idle_images);
 	suite_add_tcase(suite, tcase);

@@ -6,6 +6,7 @@
 #include "collector/modules.h"
 
 #include <check.h>
+#include <elf.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -16,6 +17,7 @@
 #include <unistd.h>
 
 #include "tests/cfi_bytes.h"
+#include "tests/sample_artifact.h"
 #include "wire/ring.h"
 
 #define BIAS 0x100000
@@ -24,19 +26,18 @@ static struct mt_writer *writer;
 static struct mt_encode *encode;
 static struct mt_modules *modules;
 static struct mt_space space, listing;
-static int fd;
+static int fd, output;
 static uint64_t dev, ino; /* of the module's file, as the process has seen it; 0: it has not */
 
 /* A file, which has a build-id of 20 bytes. */
 static void setup(void)
 {
 	static const struct mt_header header = { .machine = "x86_64", .program = "test" };
-	static const struct elf_parts parts = { .with_sections = true };
+	static const struct elf_parts parts = { .with_sections = true, .symbols = SHT_SYMTAB };
 	static struct cfi_bytes file;
-	int output = open("/dev/null", O_WRONLY | O_CLOEXEC);
 
-	ck_assert_int_ge(output, 0);
-	ck_assert_int_eq(mt_writer_new(output, &header, &writer), 0);
+	output = artifact_fd("", 0);
+	ck_assert_int_eq(mt_writer_new(dup(output), &header, &writer), 0);
 	ck_assert_int_eq(mt_encode_start(writer, NULL, &encode), 0);
 	ck_assert_int_eq(mt_modules_new(encode, &modules), 0);
 	mt_space_init(&space);
@@ -54,6 +55,7 @@ static void teardown(void)
 	mt_modules_free(modules);
 	ck_assert_int_eq(mt_encode_stop(encode), 0);
 	mt_writer_free(writer);
+	close(output);
 }
 
 /* Whether the file counts as that of a module with such a build-id. */
@@ -128,6 +130,65 @@ START_TEST(another_file)
 }
 END_TEST
 
+/* What of symbols was put until now; nothing more is put then. */
+static char *symbols_put(void)
+{
+	struct mt_reader_result result;
+	struct artifact_bytes file;
+	char *text, *at;
+
+	ck_assert_int_eq(mt_encode_stop(encode), 0);
+	encode = NULL;
+	ck_assert_int_eq(mt_writer_finish(writer, &(struct mt_footer){ 0 }), 0);
+	file = artifact_of_fd(output);
+	ck_assert_int_eq(artifact_read(file.bytes, file.len, &result, &text), 0);
+	free(file.bytes);
+	at = strstr(text, "\nsymbols ");
+	if (!at) {
+		free(text);
+		return NULL;
+	}
+	memmove(text, at + 1, strlen(at));
+	text[strcspn(text, "\n")] = '\0';
+	ck_assert_ptr_null(strstr(text + strlen(text) + 1, "\nsymbols "));
+	return text;
+}
+
+/* Nobody finds it later.  Once, however often it is mapped. */
+START_TEST(a_file_in_memory)
+{
+	char *text;
+
+	ck_assert(is_found(ELF_BUILD_ID, 20));
+	ck_assert(is_found(ELF_BUILD_ID, 20));
+	text = symbols_put();
+	ck_assert_str_eq(text, "symbols module=0 left_out=0 symbol=0x1000,0x80,18," ELF_FUNCTION);
+	free(text);
+}
+END_TEST
+
+/* A file that stays has its own names; one that has no name any more, has not. */
+START_TEST(a_file_with_a_name)
+{
+	char name[] = "modules-XXXXXX", *text;
+	char bytes[8192];
+	ssize_t len = pread(fd, bytes, sizeof(bytes), 0);
+
+	close(fd);
+	fd = mkstemp(name);
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(write(fd, bytes, (size_t)len), len);
+	if (_i == 1)
+		ck_assert_int_eq(unlink(name), 0);
+	ck_assert(is_found(ELF_BUILD_ID, 20));
+	if (_i == 0)
+		ck_assert_int_eq(unlink(name), 0);
+	text = symbols_put();
+	ck_assert_int_eq(text != NULL, _i == 1);
+	free(text);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("modules");
@@ -140,6 +201,8 @@ int main(void)
 	tcase_add_test(tcase, build_ids_are_as_long);
 	tcase_add_test(tcase, no_build_id);
 	tcase_add_test(tcase, another_file);
+	tcase_add_test(tcase, a_file_in_memory);
+	tcase_add_loop_test(tcase, a_file_with_a_name, 0, 2);
 	suite_add_tcase(suite, tcase);
 	runner = srunner_create(suite);
 	srunner_run_all(runner, CK_ENV);
