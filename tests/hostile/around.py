@@ -261,19 +261,9 @@ def streams(capture):
 
 def stderr_that_nobody_reads(capture):
     """The command's end does not wait for room in a pipe."""
-    reader, writer = os.pipe()
-    os.set_blocking(writer, False)
-    try:
-        while os.write(writer, bytes(4096)):
-            pass
-    except BlockingIOError:
-        os.set_blocking(writer, True)
-    try:
+    with tracked.unread_pipe() as writer:
         done = subprocess.run(run_line(capture, "run.mtk", FIXTURE), stdout=subprocess.PIPE,
                               stderr=writer, check=False, timeout=tracked.SECONDS)
-    finally:
-        os.close(writer)
-        os.close(reader)
     if done.returncode:
         yield f"exit status {done.returncode}"
     yield from ledger_problems(done.stdout, "run.mtk")

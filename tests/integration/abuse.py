@@ -234,24 +234,11 @@ def signals_in_probes(capture):
 
 def unread_pipe(capture):
     """Nobody is waited for who does not read what is said."""
-    reader, writer = os.pipe()
-    os.set_blocking(writer, False)
-    try:
-        while os.write(writer, bytes(4096)):
-            pass
-    except BlockingIOError:
-        os.set_blocking(writer, True)
-    with subprocess.Popen([tracked.RUN, "-v", f"--capture={capture}", "-o", "unread.mtk", "true"],
-                          stderr=writer) as run:
-        try:
-            status = run.wait(tracked.SECONDS)
-        except subprocess.TimeoutExpired:
-            status = "none"
-            run.kill()
-    if status:
-        yield f"exit status {status}"
-    os.close(writer)
-    os.close(reader)
+    with tracked.unread_pipe() as writer:
+        done = subprocess.run([tracked.RUN, "-v", f"--capture={capture}", "-o", "unread.mtk",
+                               "true"], stderr=writer, check=False, timeout=tracked.SECONDS)
+    if done.returncode:
+        yield f"exit status {done.returncode}"
 
 
 CASES = (("the disk is full", full_disk),

@@ -5,6 +5,7 @@
 # directory, which is the test's own.
 
 import collections
+import contextlib
 import ctypes
 import functools
 import json
@@ -57,6 +58,23 @@ def run(command, stdin=b"", env=None, seconds=SECONDS, **options):
             out, err = process.communicate()
             raise RuntimeError(f"{command}: not done after {seconds} s, said {err!r}") from None
     return Result(shell_status(process.returncode), out, err)
+
+
+@contextlib.contextmanager
+def unread_pipe():
+    """The writing end of a pipe that is full, and that nobody reads."""
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    try:
+        while os.write(writer, bytes(4096)):
+            pass
+    except BlockingIOError:
+        os.set_blocking(writer, True)
+    try:
+        yield writer
+    finally:
+        os.close(writer)
+        os.close(reader)
 
 
 def eventually(function):
