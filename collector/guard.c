@@ -11,7 +11,6 @@
  */
 #include "collector/guard.h"
 
-#include <ctype.h>
 #include <dirent.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -140,16 +139,12 @@ static void mark(const struct mt_guard *g, struct family *family)
 
 static void list(const struct mt_guard *g, struct family *family)
 {
-	const struct dirent *entry;
-	DIR *proc = opendir("/proc");
+	mt_cleanup(mt_proc_closep) DIR *proc = opendir("/proc");
+	uint32_t tgid;
 
 	family->n = 0;
-	while (proc && (entry = readdir(proc)))
-		if (isdigit((unsigned char)entry->d_name[0]) &&
-		    !add_member(family, (uint32_t)strtoul(entry->d_name, NULL, 10)))
-			break;
-	if (proc)
-		closedir(proc);
+	while ((tgid = mt_proc_next(proc)) && add_member(family, tgid))
+		;
 	mark(g, family);
 }
 

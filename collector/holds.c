@@ -11,7 +11,6 @@
  */
 #include "collector/holds.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
@@ -100,19 +99,13 @@ static int read_status(uint32_t tgid, struct look *ret)
  * they run next. */
 static bool has_stopped_thread(uint32_t tgid)
 {
-	const struct dirent *entry;
-	char path[32 + 2 * 11];
-	bool stopped = false;
-	DIR *tasks;
+	mt_cleanup(mt_proc_closep) DIR *threads = mt_proc_threads(tgid);
+	uint32_t tid;
 
-	snprintf(path, sizeof(path), "/proc/%u/task", tgid);
-	tasks = opendir(path);
-	while (tasks && !stopped && (entry = readdir(tasks)))
-		if (entry->d_name[0] != '.')
-			stopped = mt_proc_state((uint32_t)strtoul(entry->d_name, NULL, 10)) == 'T';
-	if (tasks)
-		closedir(tasks);
-	return stopped;
+	while ((tid = mt_proc_next(threads)))
+		if (mt_proc_state(tid) == 'T')
+			return true;
+	return false;
 }
 
 /*

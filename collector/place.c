@@ -354,22 +354,19 @@ bool mt_place_is_left(int directory)
  * shim is not for hands it on, and what that executes looks for the shim. */
 static size_t find_heirs(const char *directory, struct pollfd *ret, size_t most)
 {
-	const struct dirent *entry;
-	DIR *proc = opendir("/proc");
+	mt_cleanup(mt_proc_closep) DIR *proc = opendir("/proc");
+	uint32_t tgid;
 	size_t n = 0;
 
-	while (proc && n < most && (entry = readdir(proc))) {
-		uint32_t tgid = (uint32_t)strtoul(entry->d_name, NULL, 10);
+	while (n < most && (tgid = mt_proc_next(proc))) {
 		int pidfd;
 
-		if (!tgid || !mt_proc_has(tgid, "environ", directory))
+		if (!mt_proc_has(tgid, "environ", directory))
 			continue;
 		pidfd = mt_pidfd_open(tgid);
 		if (pidfd >= 0)
 			ret[n++] = (struct pollfd){ .fd = pidfd, .events = POLLIN };
 	}
-	if (proc)
-		closedir(proc);
 	return n;
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 /*
- * proc_state.h - what proc(5) says of a process: its state, its parent, its namespace, its files
+ * proc_state.h - what proc(5) says of a process: its state, its relatives, namespaces and files
  */
+#include <dirent.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -24,6 +25,43 @@ static inline FILE *mt_proc_open(uint32_t tgid, const char *name)
 
 	snprintf(path, sizeof(path), "/proc/%u/%s", tgid, name);
 	return fopen(path, "re");
+}
+
+static inline void mt_proc_closep(DIR **folder)
+{
+	if (*folder)
+		closedir(*folder);
+}
+
+/* The next number in /proc, a process, or in what mt_proc_threads() opened, a thread; 0: there are
+ * no more, or no folder. */
+static inline uint32_t mt_proc_next(DIR *folder)
+{
+	const struct dirent *entry;
+	uint32_t number = 0;
+
+	while (folder && !number && (entry = readdir(folder)))
+		number = (uint32_t)strtoul(entry->d_name, NULL, 10);
+	return number;
+}
+
+/* NULL as for opendir(3). */
+static inline DIR *mt_proc_threads(uint32_t tgid)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%u/task", tgid);
+	return opendir(path);
+}
+
+/* Those that a thread has started, as decimal numbers; NULL as for fopen(3), and where Linux has no
+ * CONFIG_PROC_CHILDREN. */
+static inline FILE *mt_proc_children(uint32_t tgid, uint32_t tid)
+{
+	char name[32];
+
+	snprintf(name, sizeof(name), "task/%u/children", tid);
+	return mt_proc_open(tgid, name);
 }
 
 /* /proc/TGID/stat from behind the name, which may have anything in it; NULL if there is no such

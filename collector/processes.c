@@ -720,12 +720,12 @@ static bool in_doubt(const struct mt_processes *p, const struct process *process
 /* What those that are in doubt are called here. */
 static void find_foreign(struct mt_processes *p)
 {
-	const struct dirent *entry;
-	DIR *proc = opendir("/proc");
+	mt_cleanup(mt_proc_closep) DIR *proc = opendir("/proc");
+	uint32_t tgid;
 
-	while (proc && (entry = readdir(proc))) {
-		uint32_t tgid = (uint32_t)strtoul(entry->d_name, NULL, 10), inner_tgid = 0;
-		uint64_t pid_namespace = tgid ? mt_proc_namespace(tgid, "pid") : 0;
+	while ((tgid = mt_proc_next(proc))) {
+		uint64_t pid_namespace = mt_proc_namespace(tgid, "pid");
+		uint32_t inner_tgid = 0;
 
 		for (struct process *q = p->living; q && pid_namespace; q = q->next) {
 			if (!in_doubt(p, q) || q->pid_namespace != pid_namespace)
@@ -736,8 +736,6 @@ static void find_foreign(struct mt_processes *p)
 				q->outer_tgid = tgid;
 		}
 	}
-	if (proc)
-		closedir(proc);
 }
 
 int mt_processes_sweep(struct mt_processes *p, const struct mt_segments *segments)

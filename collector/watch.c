@@ -11,7 +11,6 @@
  */
 #include "collector/watch.h"
 
-#include <dirent.h>
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -379,41 +378,28 @@ static int scan(const struct scan *s, uint32_t tgid, int depth);
 /* Those that a thread of the process has started. */
 static int scan_children(const struct scan *s, uint32_t tgid, uint32_t tid, int depth)
 {
-	mt_cleanup(mt_fclosep) FILE *file = NULL;
-	char path[64];
+	mt_cleanup(mt_fclosep) FILE *file = mt_proc_children(tgid, tid);
 	uint32_t child;
 	int r = 0;
 
-	snprintf(path, sizeof(path), "/proc/%u/task/%u/children", tgid, tid);
-	file = fopen(path, "re");
 	while (file && r == 0 && fscanf(file, "%u", &child) == 1)
 		r = scan(s, child, depth + 1);
 	return r;
 }
 
-static void close_folder(DIR **folder)
-{
-	if (*folder)
-		closedir(*folder);
-}
-
 static int scan(const struct scan *s, uint32_t tgid, int depth)
 {
-	mt_cleanup(close_folder) DIR *threads = NULL;
-	const struct dirent *thread;
-	char path[64];
+	mt_cleanup(mt_proc_closep) DIR *threads = NULL;
+	uint32_t tid;
 	int r = 0;
 
 	if (!s->tracked(s->ctx, tgid))
 		r = consider(s->watch, tgid, s->now_ns);
 	if (r < 0 || depth == SCAN_DEPTH)
 		return r;
-	snprintf(path, sizeof(path), "/proc/%u/task", tgid);
-	threads = opendir(path);
-	while (threads && r == 0 && (thread = readdir(threads)))
-		if (thread->d_name[0] != '.')
-			r = scan_children(s, tgid, (uint32_t)strtoul(thread->d_name, NULL, 10),
-					  depth);
+	threads = mt_proc_threads(tgid);
+	while (r == 0 && (tid = mt_proc_next(threads)))
+		r = scan_children(s, tgid, tid, depth);
 	return r;
 }
 

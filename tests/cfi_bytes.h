@@ -55,8 +55,7 @@ struct elf_parts {
 	const uint64_t *table; /* pairs of start and FDE offset */
 	size_t table_len;      /* in pairs */
 	bool with_sections, compressed;
-	uint32_t
-		symbols; /* SHT_SYMTAB or SHT_DYNSYM: has ELF_FUNCTION, of 0x80 bytes at ELF_TEXT */
+	uint32_t symbols; /* SHT_SYMTAB or SHT_DYNSYM, of ELF_FUNCTION at ELF_TEXT, 0x80 bytes */
 	const uint8_t *text;
 	size_t text_len;
 };
